@@ -1,0 +1,1 @@
+//! sightline-evals
