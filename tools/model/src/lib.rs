@@ -14,7 +14,9 @@ pub mod rows;
 pub mod time;
 
 pub use answer::{Answer, AuditRef, Candidate, Cause, CauseStatus, Component, Cost, Outcome, Verification};
-pub use claim::{Claim, Comparison, DraftClaim, FactPath, FactRef, NumberFormat, NumberSlot, Relation};
+pub use claim::{
+    Claim, Comparison, DraftCause, DraftClaim, FactPath, FactRef, NumberFormat, NumberSlot, Quantity, Relation,
+};
 pub use dataset::{Aggregation, Dataset, Dim, MetricKind, Unit};
 pub use evidence::{Coverage, Entity, Evidence, EvidenceRow, Gap, Point, Read, Series, Stat, Stats};
 pub use id::{AnswerId, ConversationId, EvidenceId, QueryId, QuestionId};

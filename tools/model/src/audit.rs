@@ -1,0 +1,131 @@
+//! Audit records and the port of the log that keeps them.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::BoxFuture;
+use crate::answer::AuditRef;
+use crate::id::{QueryId, QuestionId};
+use crate::principal::Principal;
+
+/// Written, and durable, before anything is read.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Begin {
+    /// The question or call.
+    pub question_id: QuestionId,
+    /// When.
+    pub at: Timestamp,
+    /// Who.
+    pub principal: Principal,
+    /// Through which entrance: `cli`, `http`, `tool`, `slack`, `eval`, `audit`.
+    pub entrance: String,
+    /// The question, or the typed call's name.
+    pub question: String,
+    /// Further facts of the entrance (conversation, channel, as-of time, …).
+    pub detail: BTreeMap<String, String>,
+}
+
+/// What a policy said.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DecisionRecord {
+    /// Whether it was allowed.
+    pub allowed: bool,
+    /// The rules that decided.
+    pub rules: Vec<String>,
+    /// Their reasons, or what refused it.
+    pub reasons: Vec<String>,
+}
+
+/// One tool call's query, durable before its rows leave the process.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Call {
+    /// The question it belongs to.
+    pub question_id: QuestionId,
+    /// When it ended.
+    pub at: Timestamp,
+    /// The tool.
+    pub tool: String,
+    /// Its arguments as they came: untrusted.
+    pub arguments: Value,
+    /// What policy and guard decided.
+    pub decision: DecisionRecord,
+    /// The SQL that was sent; none when it was refused.
+    pub sql: Option<String>,
+    /// The parameters that were sent.
+    pub params: BTreeMap<String, String>,
+    /// The engine's id of the query.
+    pub query_id: Option<QueryId>,
+    /// The tables it read.
+    pub tables: Vec<String>,
+    /// Rows read.
+    pub rows_read: u64,
+    /// Bytes read.
+    pub bytes_read: u64,
+    /// Wall time, milliseconds.
+    pub wall_ms: f64,
+    /// Rows returned.
+    pub result_rows: u64,
+    /// SHA-256 of the rows, hex.
+    pub result_digest: Option<String>,
+    /// What went wrong, in our own words.
+    pub error: Option<String>,
+}
+
+/// Written when the question has ended.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Complete {
+    /// The question.
+    pub question_id: QuestionId,
+    /// When.
+    pub at: Timestamp,
+    /// How it ended: an outcome's name, or `error`, `cancelled`.
+    pub outcome: String,
+    /// SHA-256 of the answer's canonical JSON without its `audit`, hex.
+    pub answer_digest: Option<String>,
+    /// Statements checked.
+    pub checked: u64,
+    /// Statements dropped.
+    pub dropped: u64,
+    /// Queries run.
+    pub queries: u64,
+    /// Rows read.
+    pub rows_read: u64,
+    /// Bytes read.
+    pub bytes_read: u64,
+    /// Wall time, milliseconds.
+    pub wall_ms: f64,
+    /// The planner, and the model if there was one.
+    pub planner: String,
+    /// Model tokens.
+    pub llm_tokens: u64,
+    /// What went wrong, in our own words.
+    pub error: Option<String>,
+}
+
+/// Why the log could not take a record.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AuditUnavailable {
+    /// What happened, for the operator: one line that says what to do.
+    pub reason: String,
+}
+
+impl std::fmt::Display for AuditUnavailable {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "the audit log cannot be written: {}", self.reason)
+    }
+}
+
+impl std::error::Error for AuditUnavailable {}
+
+/// The audit log as core needs it. Each future resolves when the record is durable.
+pub trait AuditLog: Send + Sync {
+    /// Writes a begin record. Nothing may be read before it resolves.
+    fn begin(&self, record: Begin) -> BoxFuture<'_, Result<AuditRef, AuditUnavailable>>;
+    /// Writes a call record. No row may leave the process before it resolves.
+    fn call(&self, record: Call) -> BoxFuture<'_, Result<(), AuditUnavailable>>;
+    /// Writes a complete record. Its failure does not withhold the answer.
+    fn complete(&self, record: Complete) -> BoxFuture<'_, Result<(), AuditUnavailable>>;
+}
