@@ -1,1 +1,8 @@
-//! sightline-tools
+//! The typed tools a planner may call, one file each: arguments, a pure plan, a pure reading of what was fetched.
+//!
+//! A tool can neither decide nor run: it names datasets, metrics and dimensions, and gets rows back. This crate knows no SQL,
+//! opens no sockets and reads no clock.
+
+pub mod tool;
+
+pub use tool::{AnyTool, Fetched, MAX_ROUNDS, Step, Tool, ToolContext, ToolError, ToolOutput, evidence_id};

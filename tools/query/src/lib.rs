@@ -1,1 +1,17 @@
-//! sightline-query
+//! From a query as a tool means it to a valid query, and the catalogue of metrics it is checked against.
+//!
+//! This crate knows names, kinds and dimensions. It knows no SQL, decides nothing, opens no sockets and reads no clock.
+
+pub mod catalogue;
+mod check;
+mod error;
+mod pattern;
+pub mod query;
+pub mod schema;
+pub mod valid;
+
+pub use catalogue::{Catalogue, Resolution};
+pub use error::QueryError;
+pub use pattern::check_pattern;
+pub use query::{Filter, Match, MetricPart, Order, Query, Shape, ValueOp};
+pub use valid::{Output, OutputColumn, QuantileLevel, ResolvedMetric, ValidQuery};
