@@ -194,8 +194,8 @@ pub struct Evidence {
     pub stats: Option<Stats>,
     /// Rows of a ranking or a list, or one row a series (its mean) for a small set of series.
     pub rows: Vec<EvidenceRow>,
-    /// The series themselves; left out of the answer, served at `/v1/evidence/{answer_id}.{id}`.
-    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    /// The series themselves; left out of the answer's JSON, served at `/v1/evidence/{answer_id}.{id}`.
+    #[serde(skip)]
     pub series: Vec<Series>,
     /// How complete it is.
     pub coverage: Coverage,

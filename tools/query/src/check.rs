@@ -230,7 +230,7 @@ fn keys(query: &Query, group_by: &[Dim], aggregation: Aggregation) -> Result<Vec
     if grows(aggregation) {
         for dim in [Dim::Metric, Dim::Cluster, Dim::Node, Dim::Gpu, Dim::Service] {
             if columns.iter().all(|c| c.name != dim.as_str()) {
-                columns.push(named(dim.as_str(), Output::Dim(dim)));
+                columns.push(OutputColumn { name: dim.as_str().to_owned(), output: Output::Dim(dim) });
             }
         }
         columns.push(named("labels", Output::Labels));

@@ -1,0 +1,312 @@
+//! The line of one question: begin, plan, run, ground, complete.
+
+use futures::future::join_all;
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+use sightline_model::audit::{AuditUnavailable, Begin, Complete};
+use sightline_model::{Answer, AuditRef, ConversationId, Principal, QuestionId};
+use sightline_policies::Action;
+use tracing::Instrument as _;
+
+use crate::assemble::{Spent, assemble};
+use crate::assistant::Assistant;
+use crate::digest::digest_answer;
+use crate::events::{Event, Events, PlannedCall};
+use crate::ground::Grounder;
+use crate::ports::{Ask, Draft, Gathered, PlannerError, ToolCall, Turn};
+use crate::renumber::renumber;
+use crate::run_tool::{Caller, ToolFailure, ToolRun, run_tool};
+
+/// The longest question, bytes: two pages of text. What is longer is a paste, not a question.
+pub const MAX_QUESTION_BYTES: usize = 8 * 1024;
+/// The most times a planner may call tools for one question.
+const MAX_TURNS: usize = 8;
+/// The most calls in one turn.
+const MAX_CALLS: usize = 8;
+
+/// A question with all the host knows about it.
+#[derive(Clone, Debug)]
+pub struct Question {
+    /// Its id, made by the entrance, which needs it for a cancel.
+    pub id: QuestionId,
+    /// Its conversation.
+    pub conversation_id: ConversationId,
+    /// The question, as typed.
+    pub text: String,
+    /// Who asks; from a credential or a policy file.
+    pub principal: Principal,
+    /// Through which entrance.
+    pub entrance: &'static str,
+    /// The instant taken as now.
+    pub as_of: Timestamp,
+    /// The asker's zone.
+    pub time_zone: TimeZone,
+}
+
+/// Why there is no answer. An outcome such as `refused` is an answer; this is a fault.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum AskError {
+    /// The question is empty.
+    #[error("the question is empty; ask, for example, `why was training job J123 slow yesterday?`")]
+    Empty,
+    /// The question is too long.
+    #[error("the question has {bytes} bytes; at most {MAX_QUESTION_BYTES} are taken, so ask a shorter one")]
+    TooLong {
+        /// Its length.
+        bytes: usize,
+    },
+    /// The principal may not ask at all.
+    #[error("{reason}")]
+    MayNotAsk {
+        /// Why, and whom to ask.
+        reason: String,
+    },
+    /// The begin record could not be written, so nothing was read.
+    #[error(transparent)]
+    Audit(#[from] AuditUnavailable),
+    /// The planner failed.
+    #[error(transparent)]
+    Planner(#[from] PlannerError),
+    /// A tool met a fault of the host.
+    #[error(transparent)]
+    Tool(#[from] ToolFailure),
+    /// The planner did not come to an end.
+    #[error("the planner made {MAX_TURNS} rounds of calls without an answer; ask a narrower question")]
+    NoEnd,
+}
+
+/// Answers a question.
+///
+/// # Errors
+/// A fault of the question's form, of the host or of the planner. The audit log has a complete record in every case but those
+/// in which it could not be written.
+pub async fn answer_question(
+    assistant: &Assistant,
+    question: &Question,
+    events: &dyn Events,
+) -> Result<Answer, AskError> {
+    let span = tracing::info_span!("answer_question", question_id = %question.id, entrance = question.entrance);
+    async {
+        check_form(question)?;
+        let begun = begin(assistant, question).await?;
+        events.emit(Event::Accepted { question_id: question.id.clone() });
+        let answered = plan_run_ground(assistant, question, events, begun).await;
+        complete(assistant, question, answered.as_ref()).await;
+        let answer = answered?;
+        events.emit(Event::Answer(Box::new(answer.clone())));
+        Ok(answer)
+    }
+    .instrument(span)
+    .await
+}
+
+/// Plans and runs until the planner hands in a draft, then grounds it.
+async fn plan_run_ground(
+    assistant: &Assistant,
+    question: &Question,
+    events: &dyn Events,
+    begun: AuditRef,
+) -> Result<Answer, AskError> {
+    let started = assistant.clock.monotonic_ms();
+    may_ask(assistant, question)?;
+    let ask = brief(question);
+    let mut gathered: Vec<Gathered> = Vec::new();
+    let mut spent = Spent::default();
+    for _ in 0..MAX_TURNS {
+        let plan = tracing::info_span!("planner", planner = assistant.planner.name());
+        match assistant.planner.next(&ask, &gathered).instrument(plan).await? {
+            Turn::Calls(calls) => gather(assistant, question, events, calls, &mut gathered, &mut spent).await?,
+            Turn::Draft(draft) => {
+                spent.wall_ms = assistant.clock.monotonic_ms() - started;
+                return Ok(ground(assistant, question, *draft, gathered, spent, begun));
+            }
+        }
+    }
+    Err(AskError::NoEnd)
+}
+
+/// Runs the calls of one turn together, names their evidence, and sends the facts that pass verification at once.
+async fn gather(
+    assistant: &Assistant,
+    question: &Question,
+    events: &dyn Events,
+    calls: Vec<ToolCall>,
+    gathered: &mut Vec<Gathered>,
+    spent: &mut Spent,
+) -> Result<(), AskError> {
+    let calls: Vec<ToolCall> = calls.into_iter().take(MAX_CALLS).collect();
+    let planned = |call: &ToolCall| PlannedCall { tool: call.tool.clone(), arguments: call.arguments.clone() };
+    events.emit(Event::Plan { calls: calls.iter().map(planned).collect() });
+    let caller = Caller { question_id: &question.id, principal: &question.principal, as_of: question.as_of };
+    let runs = calls.iter().map(|call| {
+        events.emit(Event::ToolCall(planned(call)));
+        let span = tracing::info_span!("run_tool", tool = %call.tool);
+        run_tool(assistant, caller, call).instrument(span)
+    });
+    let results = join_all(runs).await;
+    for (call, result) in calls.into_iter().zip(results) {
+        let outcome = match result {
+            Ok(mut run) => {
+                renumber(&mut run.output, spent.evidence);
+                spent.add(&run);
+                report_run(events, &call, &run);
+                report_facts(question, events, &run);
+                Ok(run.output)
+            }
+            Err(failure) => {
+                report_failure(events, &call, &failure);
+                if failure.is_fatal() {
+                    return Err(failure.into());
+                }
+                Err(failure.to_string())
+            }
+        };
+        gathered.push(Gathered { call, outcome });
+    }
+    Ok(())
+}
+
+fn ground(
+    assistant: &Assistant,
+    question: &Question,
+    draft: Draft,
+    gathered: Vec<Gathered>,
+    spent: Spent,
+    begun: AuditRef,
+) -> Answer {
+    let span = tracing::info_span!("ground");
+    span.in_scope(|| assemble(assistant.ids.next(), question, draft, gathered, spent, begun))
+}
+
+fn check_form(question: &Question) -> Result<(), AskError> {
+    if question.text.trim().is_empty() {
+        return Err(AskError::Empty);
+    }
+    if question.text.len() > MAX_QUESTION_BYTES {
+        return Err(AskError::TooLong { bytes: question.text.len() });
+    }
+    Ok(())
+}
+
+fn may_ask(assistant: &Assistant, question: &Question) -> Result<(), AskError> {
+    let decision = assistant.policies.check(&question.principal, Action::AskQuestion, "");
+    if decision.allowed() { Ok(()) } else { Err(AskError::MayNotAsk { reason: decision.reasons().join("; ") }) }
+}
+
+fn brief(question: &Question) -> Ask {
+    Ask {
+        text: question.text.clone(),
+        as_of: question.as_of,
+        time_zone: zone_name(&question.time_zone),
+        principal: question.principal.clone(),
+    }
+}
+
+/// The zone's IANA name; a fixed offset has none and is printed as it is.
+pub(crate) fn zone_name(zone: &TimeZone) -> String {
+    match zone.iana_name() {
+        Some(name) => name.to_owned(),
+        None => zone.to_fixed_offset().map_or_else(|_| "UTC".to_owned(), |offset| offset.to_string()),
+    }
+}
+
+async fn begin(assistant: &Assistant, question: &Question) -> Result<AuditRef, AuditUnavailable> {
+    let record = Begin {
+        question_id: question.id.clone(),
+        at: assistant.clock.now(),
+        principal: question.principal.clone(),
+        entrance: question.entrance.to_owned(),
+        question: question.text.clone(),
+        detail: [
+            ("conversation_id".to_owned(), question.conversation_id.to_string()),
+            ("as_of".to_owned(), question.as_of.to_string()),
+            ("time_zone".to_owned(), zone_name(&question.time_zone)),
+        ]
+        .into(),
+    };
+    assistant.audit.begin(record).instrument(tracing::info_span!("audit_begin")).await
+}
+
+/// Writes the complete record. Its failure is logged for the operator and does not withhold the answer.
+async fn complete(assistant: &Assistant, question: &Question, answered: Result<&Answer, &AskError>) {
+    let cost = answered.map(|a| a.cost).unwrap_or_default();
+    let verification = answered.map(|a| a.verification).unwrap_or_default();
+    let record = Complete {
+        question_id: question.id.clone(),
+        at: assistant.clock.now(),
+        outcome: match answered {
+            Ok(answer) => answer.outcome.as_str().to_owned(),
+            Err(AskError::MayNotAsk { .. }) => "refused".to_owned(),
+            Err(_) => "error".to_owned(),
+        },
+        answer_digest: answered.ok().map(digest_answer),
+        checked: verification.checked,
+        dropped: verification.dropped,
+        queries: cost.queries,
+        rows_read: cost.rows_read,
+        bytes_read: cost.bytes_read,
+        wall_ms: cost.wall_ms,
+        planner: assistant.planner.name().to_owned(),
+        llm_tokens: cost.llm_tokens,
+        error: answered.err().map(ToString::to_string),
+    };
+    let span = tracing::info_span!("audit_complete");
+    if let Err(error) = assistant.audit.complete(record).instrument(span).await {
+        tracing::error!(%error, "the complete record of an answered question was not written; the answer was sent all the same");
+    }
+}
+
+fn report_run(events: &dyn Events, call: &ToolCall, run: &ToolRun) {
+    events.emit(Event::ToolResult {
+        tool: call.tool.clone(),
+        evidence: run.output.evidence.iter().map(|e| e.id.to_string()).collect(),
+        queries: run.queries,
+        rows_read: run.read.rows,
+        bytes_read: run.read.bytes,
+        wall_ms: run.read.wall_ms,
+        error: None,
+    });
+}
+
+fn report_failure(events: &dyn Events, call: &ToolCall, failure: &ToolFailure) {
+    events.emit(Event::ToolResult {
+        tool: call.tool.clone(),
+        evidence: Vec::new(),
+        queries: 0,
+        rows_read: 0,
+        bytes_read: 0,
+        wall_ms: 0.0,
+        error: Some(failure.to_string()),
+    });
+}
+
+/// Facts are sent as soon as they are verified, so that the first one comes early.
+fn report_facts(question: &Question, events: &dyn Events, run: &ToolRun) {
+    let mut grounder = Grounder::new(&run.output.evidence, &question.text, question.time_zone.clone());
+    let drafts = run.output.headline.iter().chain(&run.output.claims);
+    for claim in drafts.filter_map(|draft| grounder.claim(draft)) {
+        events.emit(Event::Claim(claim));
+    }
+}
+
+/// Writes the complete record of a question that its entrance stopped: the asker went away, cancelled it, or it took too long.
+pub async fn record_cancelled(assistant: &Assistant, question: &Question, reason: &str) {
+    let record = Complete {
+        question_id: question.id.clone(),
+        at: assistant.clock.now(),
+        outcome: "cancelled".to_owned(),
+        answer_digest: None,
+        checked: 0,
+        dropped: 0,
+        queries: 0,
+        rows_read: 0,
+        bytes_read: 0,
+        wall_ms: 0.0,
+        planner: assistant.planner.name().to_owned(),
+        llm_tokens: 0,
+        error: Some(reason.to_owned()),
+    };
+    if let Err(error) = assistant.audit.complete(record).await {
+        tracing::error!(%error, "the complete record of a cancelled question was not written");
+    }
+}

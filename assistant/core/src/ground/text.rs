@@ -1,0 +1,56 @@
+//! Printing: numbers, times, and text that came from telemetry.
+
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+use sightline_model::NumberFormat;
+
+/// Longest quoted text, characters: a log line's first part is enough to recognise it; the row itself is in the evidence.
+const MAX_QUOTE: usize = 200;
+
+/// A number as it is printed: rounded half away from zero at the given digit, with its unit.
+pub(super) fn number(value: f64, format: NumberFormat) -> String {
+    let shown = if format.magnitude { value.abs() } else { value };
+    let decimals = usize::from(format.decimals.min(9));
+    let mut digits = format!("{shown:.decimals$}");
+    // A tiny negative rounds to "-0": a sign without a number.
+    if digits.trim_start_matches('-').chars().all(|c| c == '0' || c == '.') {
+        digits = digits.trim_start_matches('-').to_owned();
+    }
+    match format.unit.symbol() {
+        "" => digits,
+        "%" => format!("{digits} %"),
+        symbol => format!("{digits} {symbol}"),
+    }
+}
+
+/// An instant in the asker's zone, to the second.
+pub(super) fn time(at: Timestamp, zone: &TimeZone) -> String {
+    at.to_zoned(zone.clone()).strftime("%Y-%m-%d %H:%M:%S %Z").to_string()
+}
+
+/// Untrusted text, cleaned and cut: no control, bidirectional or invisible characters, no line breaks.
+pub(super) fn clean(text: &str) -> String {
+    let mut cleaned = String::new();
+    let mut shown = 0;
+    for c in text.chars() {
+        if shown == MAX_QUOTE {
+            cleaned.push('…');
+            break;
+        }
+        let c = if c.is_whitespace() { ' ' } else { c };
+        if c.is_control() || is_invisible(c) {
+            continue;
+        }
+        cleaned.push(c);
+        shown += 1;
+    }
+    cleaned.trim().to_owned()
+}
+
+/// Characters that change how other text reads without showing themselves: zero-width, bidirectional controls, tags, variation
+/// selectors and the like.
+fn is_invisible(c: char) -> bool {
+    matches!(u32::from(c),
+        0x00AD | 0x034F | 0x061C | 0x115F..=0x1160 | 0x17B4..=0x17B5 | 0x180B..=0x180F | 0x200B..=0x200F | 0x202A..=0x202E
+        | 0x2060..=0x206F | 0x3164 | 0xFE00..=0xFE0F | 0xFEFF | 0xFFA0 | 0xFFF0..=0xFFFB | 0x1D173..=0x1D17A | 0xE0000..=0xE0FFF)
+}

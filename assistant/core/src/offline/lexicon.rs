@@ -1,0 +1,76 @@
+//! Words that tell question classes apart, as data.
+
+/// Something is slower than it should be.
+pub(super) const SLOW: &[&str] = &[
+    "slow", "slower", "slowed", "sluggish", "slowdown", "slowly", "degraded", "crawling", "dragging", "lagging",
+    "throughput drop", "throughput dropped", "throughput drops", "throughput fall", "throughput fell", "lose throughput",
+    "losing throughput", "lost throughput", "step time rise", "step time rose", "step time jump", "taking so long",
+    "take so long", "took so long", "taking longer", "take longer", "took longer", "straggler", "stragglers",
+];
+
+/// A job in other words than `job`.
+pub(super) const JOB: &[&str] = &["job", "jobs", "run", "training", "train", "pretrain", "finetune", "fine-tune"];
+
+/// Ranking, largest first.
+pub(super) const MOST: &[&str] = &[
+    "top", "highest", "most", "largest", "biggest", "greatest", "hottest", "warmest", "busiest", "maximum of all", "max of all", "worst",
+];
+
+/// Ranking, smallest first.
+pub(super) const LEAST: &[&str] = &["lowest", "least", "smallest", "coolest", "coldest", "bottom", "idlest"];
+
+/// Ranking words that name their metric, by canonical id.
+pub(super) const RANKS_BY: &[(&str, &str)] = &[
+    ("hottest", "gpu_temperature"),
+    ("warmest", "gpu_temperature"),
+    ("coolest", "gpu_temperature"),
+    ("coldest", "gpu_temperature"),
+    ("busiest", "gpu_utilization"),
+    ("idlest", "gpu_utilization"),
+];
+
+/// Two windows side by side.
+pub(super) const COMPARE: &[&str] =
+    &["compare", "compared", "comparison", "versus", "vs", "than", "differ", "difference", "changed", "change"];
+
+/// The window before the one that was named.
+pub(super) const BEFORE: &[&str] = &[
+    "the day before", "the hour before", "the week before", "the same time before", "before that", "previous", "the previous day", "the previous hour",
+    "the one before", "prior",
+];
+
+/// Asks for a number over a window.
+pub(super) const VALUE: &[&str] = &[
+    "what was", "what is", "what were", "what are", "show", "show me", "plot", "graph", "how hot", "how much", "how high",
+    "how low", "how fast", "how many", "how full", "how busy", "value", "values", "give me", "tell me", "get",
+];
+
+/// Which aggregation a word asks for.
+pub(super) const AGGREGATION: &[(&str, &str)] = &[
+    ("average", "avg"),
+    ("avg", "avg"),
+    ("mean", "avg"),
+    ("maximum", "max"),
+    ("max", "max"),
+    ("peak", "max"),
+    ("minimum", "min"),
+    ("min", "min"),
+    ("median", "p50"),
+    ("p50", "p50"),
+    ("p90", "p90"),
+    ("p95", "p95"),
+    ("p99", "p99"),
+    ("total", "sum"),
+    ("sum", "sum"),
+    ("latest", "last"),
+    ("last value", "last"),
+];
+
+/// Asks for a change of the world. Sightline only reads.
+pub(super) const WRITES: &[&str] = &[
+    "restart", "reboot", "kill", "delete", "drain", "cordon", "reset", "cancel", "stop", "scale", "deploy", "rollback", "drop", "insert",
+    "update", "patch", "upgrade", "evict", "requeue", "resubmit",
+];
+
+/// Words that ask rather than command; a write word behind one of these is asked about, not commanded.
+pub(super) const ASKS: &[&str] = &["why", "what", "when", "which", "who", "how", "did", "does", "do", "was", "is", "were", "are", "show", "list", "has", "have"];

@@ -1,0 +1,56 @@
+//! Clock times, dates and instants as people write them.
+
+use jiff::civil::{Date, DateTime, Time};
+use jiff::tz::TimeZone;
+use jiff::{Timestamp, Zoned};
+
+use super::super::words::Word;
+
+/// A clock time at that place and how many words it takes: `15:00`, `3pm`, `3 pm`, `3:30pm`, `noon`, `midnight`.
+pub(super) fn clock_time(words: &[Word<'_>], place: usize) -> Option<(Time, usize)> {
+    let word = words.get(place)?.folded.as_str();
+    match word {
+        "noon" => return Some((Time::new(12, 0, 0, 0).ok()?, 1)),
+        "midnight" => return Some((Time::midnight(), 1)),
+        _ => {}
+    }
+    let (digits, half, words_used) = if let Some(digits) = word.strip_suffix("pm") {
+        (digits, Some(12), 1)
+    } else if let Some(digits) = word.strip_suffix("am") {
+        (digits, Some(0), 1)
+    } else {
+        match words.get(place + 1).map(|w| w.folded.as_str()) {
+            Some("pm") => (word, Some(12), 2),
+            Some("am") => (word, Some(0), 2),
+            Some(_) | None => (word, None, 1),
+        }
+    };
+    let (hour, minute) = match digits.split_once(':') {
+        Some((hour, minute)) => (hour.parse::<i8>().ok()?, minute.parse::<i8>().ok()?),
+        // A bare number is a clock time only with am or pm.
+        None if half.is_some() => (digits.parse::<i8>().ok()?, 0),
+        None => return None,
+    };
+    let hour = match half {
+        Some(_) if !(1..=12).contains(&hour) => return None,
+        Some(offset) => hour % 12 + offset,
+        None => hour,
+    };
+    Some((Time::new(hour, minute, 0, 0).ok()?, words_used))
+}
+
+/// An ISO date.
+pub(super) fn date(word: &str) -> Option<Date> {
+    word.parse::<Date>().ok().filter(|_| word.len() == 10)
+}
+
+/// An ISO instant, in the zone where it names none: `2026-05-03T14:00`, `2026-05-03T14:00:00Z`.
+pub(super) fn instant(word: &str, zone: &TimeZone) -> Option<Zoned> {
+    if !word.contains(['T', 't']) || word.len() < 13 {
+        return None;
+    }
+    if let Ok(at) = word.parse::<Timestamp>() {
+        return Some(at.to_zoned(zone.clone()));
+    }
+    word.parse::<DateTime>().ok()?.to_zoned(zone.clone()).ok()
+}

@@ -1,0 +1,47 @@
+//! Normalising: a question as a row of words, each with its place in the typed text.
+
+/// One word.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Word<'a> {
+    /// As typed, without the punctuation around it.
+    pub(super) typed: &'a str,
+    /// In lower case, for matching.
+    pub(super) folded: String,
+}
+
+/// Splits a question into words. Punctuation at the edges goes; inside a word it stays (`2026-05-03`, `14:10`, `node-07`).
+pub(super) fn words(text: &str) -> Vec<Word<'_>> {
+    text.split(|c: char| c.is_whitespace() || matches!(c, ',' | ';' | '(' | ')' | '"' | '“' | '”' | '?' | '!'))
+        .map(|raw| raw.trim_matches(|c: char| matches!(c, '.' | ':' | '\'' | '’' | '`' | '*')))
+        .map(|raw| raw.strip_suffix("'s").or_else(|| raw.strip_suffix("’s")).unwrap_or(raw))
+        .filter(|typed| !typed.is_empty())
+        .map(|typed| Word { typed, folded: typed.to_lowercase() })
+        .collect()
+}
+
+/// Whether these words stand at that place.
+pub(super) fn at(words: &[Word<'_>], place: usize, phrase: &str) -> bool {
+    let mut index = place;
+    for wanted in phrase.split(' ') {
+        if words.get(index).is_none_or(|word| word.folded != wanted) {
+            return false;
+        }
+        index += 1;
+    }
+    true
+}
+
+/// How many words a phrase has.
+pub(super) fn length(phrase: &str) -> usize {
+    phrase.split(' ').count()
+}
+
+/// The first place of a phrase.
+pub(super) fn find(words: &[Word<'_>], phrase: &str) -> Option<usize> {
+    (0..words.len()).find(|place| at(words, *place, phrase))
+}
+
+/// Whether any of the phrases stands anywhere.
+pub(super) fn any(words: &[Word<'_>], phrases: &[&str]) -> bool {
+    phrases.iter().any(|phrase| find(words, phrase).is_some())
+}

@@ -1,0 +1,111 @@
+//! What core needs of the outside besides the engine and the audit log: a clock, ids, a planner.
+
+use jiff::Timestamp;
+use serde_json::Value;
+use sightline_model::{
+    AskedRange, BoxFuture, Candidate, DraftCause, DraftClaim, Outcome, Principal,
+};
+use sightline_tools::ToolOutput;
+
+/// The clock. Core never reads one itself.
+pub trait Clock: Send + Sync {
+    /// The wall clock, for records.
+    fn now(&self) -> Timestamp;
+    /// Milliseconds of a clock that never goes back, for durations.
+    fn monotonic_ms(&self) -> f64;
+}
+
+/// The source of ids: each call gives a new UUIDv7 as text.
+pub trait Ids: Send + Sync {
+    /// A new id.
+    fn next(&self) -> String;
+}
+
+/// A question as a planner sees it. It holds nothing a planner could widen its scope with.
+#[derive(Clone, Debug)]
+pub struct Ask {
+    /// The question, as typed.
+    pub text: String,
+    /// The instant taken as now.
+    pub as_of: Timestamp,
+    /// The asker's zone, an IANA name.
+    pub time_zone: String,
+    /// Who asks: to know which tenants and datasets can come up, never to set them.
+    pub principal: Principal,
+}
+
+/// A call a planner wants made. The arguments are untrusted JSON.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ToolCall {
+    /// The tool's name.
+    pub tool: String,
+    /// Its arguments.
+    pub arguments: Value,
+}
+
+/// A call that was made, and what came of it.
+#[derive(Clone, Debug)]
+pub struct Gathered {
+    /// The call.
+    pub call: ToolCall,
+    /// The output with its evidence finally named, or one sentence for the planner saying why there is none.
+    pub outcome: Result<ToolOutput, String>,
+}
+
+/// An answer before it is grounded.
+#[derive(Clone, Debug, Default)]
+pub struct Draft {
+    /// How it ends.
+    pub outcome: Option<Outcome>,
+    /// The window that was asked about.
+    pub time_range: Option<AskedRange>,
+    /// The sentence to lead with.
+    pub headline: Option<DraftClaim>,
+    /// What to lead with when there is no headline to verify: words without numbers, as for a refusal.
+    pub plain_headline: String,
+    /// Claims that belong to no cause.
+    pub claims: Vec<DraftClaim>,
+    /// Causes.
+    pub causes: Vec<DraftCause>,
+    /// Choices, with outcome `clarify`.
+    pub choices: Vec<Candidate>,
+    /// What could be asked next.
+    pub suggestions: Vec<String>,
+    /// What to do.
+    pub next_steps: Vec<String>,
+    /// Runbook ids.
+    pub runbooks: Vec<String>,
+    /// What is missing or suspicious.
+    pub data_health: Vec<String>,
+}
+
+/// What a planner does next.
+#[derive(Clone, Debug)]
+pub enum Turn {
+    /// Make these calls, together. Not empty.
+    Calls(Vec<ToolCall>),
+    /// Done.
+    Draft(Box<Draft>),
+}
+
+/// Why a planner cannot go on.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PlannerError {
+    /// It failed in a way only its operator can mend.
+    #[error("the planner `{planner}` failed: {reason}")]
+    Failed {
+        /// Which planner.
+        planner: &'static str,
+        /// What happened, and what to do.
+        reason: String,
+    },
+}
+
+/// A planner: it turns a question into calls and, at the end, a draft. It reaches data through its calls alone.
+pub trait Planner: Send + Sync {
+    /// Its name in answers and records.
+    fn name(&self) -> &'static str;
+
+    /// What to do next, given what was gathered so far.
+    fn next<'a>(&'a self, ask: &'a Ask, gathered: &'a [Gathered]) -> BoxFuture<'a, Result<Turn, PlannerError>>;
+}

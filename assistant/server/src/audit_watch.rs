@@ -1,0 +1,60 @@
+//! The audit log as the service uses it: complete records are retried, and a failing log shows at `/readyz`.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use sightline_model::audit::{AuditLog, AuditUnavailable, Begin, Call, Complete};
+use sightline_model::{AuditRef, BoxFuture};
+
+/// Waits between tries of a complete record. After the last one the failure stands at `/readyz`; the answer was sent anyway.
+const WAITS: [Duration; 3] = [Duration::from_millis(50), Duration::from_millis(250), Duration::from_secs(1)];
+
+/// An audit log that remembers whether it works.
+pub struct WatchedAudit {
+    log: Arc<dyn AuditLog>,
+    failing: Mutex<Option<String>>,
+}
+
+impl WatchedAudit {
+    /// Watches a log.
+    pub fn new(log: Arc<dyn AuditLog>) -> Self {
+        Self { log, failing: Mutex::new(None) }
+    }
+
+    /// Whether the last write worked.
+    ///
+    /// # Errors
+    /// Why it did not.
+    pub fn health(&self) -> Result<(), String> {
+        let failing = self.failing.lock().unwrap_or_else(PoisonError::into_inner);
+        failing.clone().map_or(Ok(()), Err)
+    }
+
+    fn note<T>(&self, result: Result<T, AuditUnavailable>) -> Result<T, AuditUnavailable> {
+        let mut failing = self.failing.lock().unwrap_or_else(PoisonError::into_inner);
+        *failing = result.as_ref().err().map(ToString::to_string);
+        result
+    }
+}
+
+impl AuditLog for WatchedAudit {
+    fn begin(&self, record: Begin) -> BoxFuture<'_, Result<AuditRef, AuditUnavailable>> {
+        Box::pin(async move { self.note(self.log.begin(record).await) })
+    }
+
+    fn call(&self, record: Call) -> BoxFuture<'_, Result<(), AuditUnavailable>> {
+        Box::pin(async move { self.note(self.log.call(record).await) })
+    }
+
+    fn complete(&self, record: Complete) -> BoxFuture<'_, Result<(), AuditUnavailable>> {
+        Box::pin(async move {
+            for wait in WAITS {
+                if self.log.complete(record.clone()).await.is_ok() {
+                    return self.note(Ok(()));
+                }
+                tokio::time::sleep(wait).await;
+            }
+            self.note(self.log.complete(record).await)
+        })
+    }
+}

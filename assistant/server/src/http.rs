@@ -1,0 +1,73 @@
+//! The HTTP service: routes on one page, handlers in files of their own.
+
+mod auth;
+mod chat;
+mod evidence;
+mod health;
+mod listen;
+mod page;
+mod problem;
+mod service;
+
+use axum::Router;
+use axum::extract::DefaultBodyLimit;
+use axum::http::{HeaderName, HeaderValue, Method, StatusCode, Uri, header};
+use axum::routing::{delete, get, post};
+use tower::ServiceBuilder;
+use tower_http::catch_panic::CatchPanicLayer;
+use tower_http::set_header::SetResponseHeaderLayer;
+
+pub use listen::{ListenError, bind, serve};
+pub use problem::Problem;
+pub use service::Service;
+
+/// Largest request body: a question has at most 8 KiB, and JSON escapes can make six bytes of one.
+const MAX_BODY: usize = 64 * 1024;
+
+/// All routes.
+pub fn router(service: Service) -> Router {
+    Router::new()
+        .route("/", get(page::index))
+        .route("/app.js", get(page::script))
+        .route("/app.css", get(page::style))
+        .route("/healthz", get(health::healthz))
+        .route("/readyz", get(health::readyz))
+        .route("/v1/chat", post(chat::chat))
+        .route("/v1/chat/{question_id}", delete(chat::cancel))
+        .route("/v1/evidence/{id}", get(evidence::evidence))
+        .fallback(unknown)
+        .method_not_allowed_fallback(wrong_method)
+        .with_state(service)
+        .layer(
+            ServiceBuilder::new()
+                .layer(CatchPanicLayer::custom(|_| {
+                    axum::response::IntoResponse::into_response(Problem::new(
+                        StatusCode::INTERNAL_SERVER_ERROR,
+                        "something failed inside Sightline; the log of the service has the details",
+                    ))
+                }))
+                .layer(fixed("x-content-type-options", "nosniff"))
+                .layer(fixed("referrer-policy", "no-referrer"))
+                .layer(fixed("x-frame-options", "DENY"))
+                .layer(fixed(header::CACHE_CONTROL.as_str(), "no-store"))
+                // Text from telemetry must never load or run anything, whatever slips through.
+                .layer(fixed(
+                    "content-security-policy",
+                    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+                ))
+                .layer(DefaultBodyLimit::max(MAX_BODY)),
+        )
+}
+
+fn fixed(name: &'static str, value: &'static str) -> SetResponseHeaderLayer<HeaderValue> {
+    SetResponseHeaderLayer::if_not_present(HeaderName::from_static(name), HeaderValue::from_static(value))
+}
+
+async fn unknown(uri: Uri) -> Problem {
+    Problem::new(StatusCode::NOT_FOUND, format!("there is nothing at `{}`", uri.path().chars().take(100).collect::<String>()))
+}
+
+async fn wrong_method(method: Method, uri: Uri) -> Problem {
+    let path: String = uri.path().chars().take(100).collect();
+    Problem::new(StatusCode::METHOD_NOT_ALLOWED, format!("`{path}` does not take {method}"))
+}

@@ -1,0 +1,245 @@
+//! `POST /v1/chat`: one question, answered as JSON or as server-sent events; `DELETE /v1/chat/{id}` stops one.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Json;
+use axum::extract::rejection::JsonRejection;
+use axum::extract::{Path, State};
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::response::sse::{Event as SseEvent, KeepAlive, Sse};
+use axum::response::{IntoResponse, Response};
+use futures::StreamExt as _;
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+use serde::Deserialize;
+use sightline_core::{AskError, Event, Events, Question, answer_question, record_cancelled};
+use sightline_model::{Answer, ConversationId, Principal, QuestionId};
+use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot, watch};
+use tokio_stream::wrappers::UnboundedReceiverStream;
+
+use super::auth::Asker;
+use super::problem::Problem;
+use super::service::Service;
+
+/// Longest a question may take before it is stopped.
+const DEADLINE: Duration = Duration::from_secs(120);
+
+/// The body of a question.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ChatRequest {
+    /// The question.
+    question: String,
+    /// The conversation it continues.
+    conversation_id: Option<String>,
+    /// The asker's zone, an IANA name; UTC if left out.
+    time_zone: Option<String>,
+    /// The instant to take as now; not in the future.
+    as_of: Option<Timestamp>,
+}
+
+/// How a question ended.
+enum Ended {
+    Answered(Box<Answer>),
+    Failed(AskError),
+    Stopped(&'static str),
+}
+
+/// Sends events into a channel. Nobody listening is no fault.
+struct Channel(mpsc::UnboundedSender<Event>);
+
+impl Events for Channel {
+    fn emit(&self, event: Event) {
+        drop(self.0.send(event));
+    }
+}
+
+/// Stops the question when the one who waits for it is gone.
+struct StopOnDrop {
+    service: Service,
+    question_id: String,
+    principal: String,
+}
+
+impl Drop for StopOnDrop {
+    fn drop(&mut self) {
+        self.service.stop(&self.question_id, &self.principal);
+    }
+}
+
+/// A question under way.
+struct Started {
+    question_id: String,
+    events: mpsc::UnboundedReceiver<Event>,
+    ended: oneshot::Receiver<Ended>,
+    stop: StopOnDrop,
+}
+
+/// Handles `POST /v1/chat`.
+pub async fn chat(
+    State(service): State<Service>,
+    Asker(principal): Asker,
+    headers: HeaderMap,
+    body: Result<Json<ChatRequest>, JsonRejection>,
+) -> Result<Response, Problem> {
+    let Json(request) = body.map_err(|rejection| Problem::new(rejection.status(), unreadable(&rejection)))?;
+    let started = start(&service, principal, request)?;
+    let wants_events = headers.get(header::ACCEPT).and_then(|v| v.to_str().ok()).is_some_and(|v| v.contains("text/event-stream"));
+    if wants_events { Ok(stream(started)) } else { wait(started).await }
+}
+
+/// Handles `DELETE /v1/chat/{question_id}`.
+pub async fn cancel(
+    State(service): State<Service>,
+    Asker(principal): Asker,
+    Path(question_id): Path<String>,
+) -> Result<StatusCode, Problem> {
+    if service.stop(&question_id, &principal.id) {
+        Ok(StatusCode::ACCEPTED)
+    } else {
+        Err(Problem::new(StatusCode::NOT_FOUND, "no question of yours with this id is being answered"))
+    }
+}
+
+fn unreadable(rejection: &JsonRejection) -> String {
+    match rejection {
+        JsonRejection::MissingJsonContentType(_) => "send the question as JSON with the header `Content-Type: application/json`".to_owned(),
+        JsonRejection::JsonDataError(_) | JsonRejection::JsonSyntaxError(_) => {
+            format!("the body cannot be read as a question ({}); send, for example, {{\"question\": \"why was training job J123 slow yesterday?\"}}", rejection.body_text())
+        }
+        other if other.status() == StatusCode::PAYLOAD_TOO_LARGE => "the body is too large; a question has at most 8192 bytes".to_owned(),
+        other => other.body_text(),
+    }
+}
+
+/// Checks the request, enters the question as running and begins to answer it on a task of its own.
+fn start(service: &Service, principal: Principal, request: ChatRequest) -> Result<Started, Problem> {
+    let permit = Arc::clone(service.slots()).try_acquire_owned().map_err(|_| {
+        Problem::new(StatusCode::SERVICE_UNAVAILABLE, "too many questions are being answered at once; ask again in a few seconds")
+    })?;
+    let question = question(service, principal, request)?;
+    let question_id = question.id.to_string();
+    let asker = question.principal.id.clone();
+    let stopped = service.enter(&question_id, &asker);
+    let (send_event, events) = mpsc::unbounded_channel();
+    let (send_end, ended) = oneshot::channel();
+    let stop = StopOnDrop { service: service.clone(), question_id: question_id.clone(), principal: asker };
+    let service = service.clone();
+    tokio::spawn(async move {
+        let end = run(&service, &question, Channel(send_event), stopped, permit).await;
+        service.leave(question.id.as_str());
+        drop(send_end.send(end));
+    });
+    Ok(Started { question_id, events, ended, stop })
+}
+
+fn question(service: &Service, principal: Principal, request: ChatRequest) -> Result<Question, Problem> {
+    let bad = |detail: String| Problem::new(StatusCode::UNPROCESSABLE_ENTITY, detail);
+    let now = service.assistant().clock.now();
+    let as_of = request.as_of.unwrap_or(now);
+    if as_of > now {
+        return Err(bad(format!("`as_of` {as_of} lies in the future; leave it out to ask as of now")));
+    }
+    let zone = request.time_zone.as_deref().unwrap_or("UTC");
+    let time_zone = TimeZone::get(zone)
+        .map_err(|_| bad("`time_zone` is no IANA time zone; use a name such as `Europe/Berlin`".to_owned()))?;
+    let conversation_id = match request.conversation_id {
+        Some(id) if id.len() <= 64 && id.chars().all(|c| c.is_ascii_alphanumeric() || c == '-') => id,
+        Some(_) => return Err(bad("`conversation_id` is not one of ours; leave it out to begin a new conversation".to_owned())),
+        None => service.assistant().ids.next(),
+    };
+    Ok(Question {
+        id: QuestionId::new(service.assistant().ids.next()),
+        conversation_id: ConversationId::new(conversation_id),
+        text: request.question,
+        principal,
+        entrance: "http",
+        as_of,
+        time_zone,
+    })
+}
+
+/// Answers, unless it is stopped first. Dropping the line's future stops the query at the engine.
+async fn run(
+    service: &Service,
+    question: &Question,
+    events: Channel,
+    mut stopped: watch::Receiver<bool>,
+    _permit: OwnedSemaphorePermit,
+) -> Ended {
+    let assistant = service.assistant();
+    let reason = tokio::select! {
+        biased;
+        answered = answer_question(assistant, question, &events) => {
+            return match answered {
+                Ok(answer) => {
+                    keep(service, &answer, &question.principal);
+                    Ended::Answered(Box::new(answer))
+                }
+                Err(error) => Ended::Failed(error),
+            };
+        }
+        _ = stopped.wait_for(|stop| *stop) => "the question was stopped",
+        () = tokio::time::sleep(DEADLINE) => "the question took longer than two minutes and was stopped; ask about a shorter time range",
+    };
+    record_cancelled(assistant, question, reason).await;
+    Ended::Stopped(reason)
+}
+
+/// An answer whose evidence cannot be kept is still an answer; its points cannot be looked at later, and the log says why.
+fn keep(service: &Service, answer: &Answer, principal: &Principal) {
+    let now = service.assistant().clock.now();
+    if let Err(error) = service.answers().keep(answer, &principal.id, now) {
+        tracing::error!(%error, answer_id = %answer.answer_id, "the evidence of an answer was not kept");
+    }
+}
+
+async fn wait(started: Started) -> Result<Response, Problem> {
+    let Started { question_id, events, ended, stop } = started;
+    let ended = ended.await;
+    drop((events, stop));
+    match ended {
+        Ok(Ended::Answered(answer)) => Ok(Json(*answer).into_response()),
+        Ok(Ended::Failed(error)) => Err(Problem::of(&error).about(&question_id)),
+        Ok(Ended::Stopped(reason)) => Err(Problem::new(StatusCode::GATEWAY_TIMEOUT, reason).about(&question_id)),
+        Err(_) => Err(crashed().about(&question_id)),
+    }
+}
+
+fn crashed() -> Problem {
+    Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "answering failed inside Sightline; report the question id")
+}
+
+/// Events as they come; `answer` or `error` is the last.
+fn stream(started: Started) -> Response {
+    let Started { question_id, events, ended, stop } = started;
+    let steps = UnboundedReceiverStream::new(events).map(|event| sse(event.name(), &event));
+    let end = futures::stream::once(async move {
+        let problem = match ended.await {
+            Ok(Ended::Answered(_)) => return None,
+            Ok(Ended::Failed(error)) => Problem::of(&error),
+            Ok(Ended::Stopped(reason)) => Problem::new(StatusCode::GATEWAY_TIMEOUT, reason),
+            Err(_) => crashed(),
+        };
+        Some(sse("error", &problem.about(&question_id)))
+    })
+    .filter_map(futures::future::ready);
+    // The guard lives as long as the stream: a client that goes away stops its question.
+    let guarded = steps.chain(end).map(move |event| {
+        let _held = &stop;
+        Ok::<_, Infallible>(event)
+    });
+    Sse::new(guarded).keep_alive(KeepAlive::default()).into_response()
+}
+
+fn sse<T: serde::Serialize>(name: &'static str, data: &T) -> SseEvent {
+    match serde_json::to_string(data) {
+        Ok(json) => SseEvent::default().event(name).data(json),
+        Err(error) => {
+            tracing::error!(%error, "an event could not be written as JSON");
+            SseEvent::default().event("error").data("{\"title\":\"Internal Server Error\",\"status\":500}")
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! Errors over HTTP: RFC 9457 problem documents, worded for the person who reads them.
+
+use axum::Json;
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use serde::Serialize;
+use sightline_core::AskError;
+use sightline_core::ToolFailure;
+
+/// A problem document. `type` is left out: it is `about:blank`, and the status says the kind.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Problem {
+    /// The status text.
+    title: String,
+    /// The status code.
+    status: u16,
+    /// One sentence: what happened and what to do.
+    detail: String,
+    /// The question, where there is one: what to name in a report.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    question_id: Option<String>,
+}
+
+impl Problem {
+    /// A problem with this status and sentence.
+    pub fn new(status: StatusCode, detail: impl Into<String>) -> Self {
+        let title = status.canonical_reason().unwrap_or("Error").to_owned();
+        Self { title, status: status.as_u16(), detail: detail.into(), question_id: None }
+    }
+
+    /// The same, naming a question.
+    #[must_use]
+    pub fn about(mut self, question_id: &str) -> Self {
+        self.question_id = Some(question_id.to_owned());
+        self
+    }
+
+    /// The problem of a question that got no answer.
+    pub fn of(error: &AskError) -> Self {
+        let status = match error {
+            AskError::Empty => StatusCode::UNPROCESSABLE_ENTITY,
+            AskError::TooLong { .. } => StatusCode::PAYLOAD_TOO_LARGE,
+            AskError::MayNotAsk { .. } => StatusCode::FORBIDDEN,
+            AskError::Audit(_) => StatusCode::SERVICE_UNAVAILABLE,
+            AskError::Planner(_) | AskError::NoEnd => StatusCode::INTERNAL_SERVER_ERROR,
+            AskError::Tool(failure) => match failure {
+                ToolFailure::Engine(_) | ToolFailure::Audit(_) => StatusCode::SERVICE_UNAVAILABLE,
+                ToolFailure::UnknownTool { .. }
+                | ToolFailure::Tool(_)
+                | ToolFailure::Query(_)
+                | ToolFailure::Refused(_)
+                | ToolFailure::TooManyRounds { .. } => StatusCode::INTERNAL_SERVER_ERROR,
+            },
+        };
+        Self::new(status, error.to_string())
+    }
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        let status = StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        let mut response = (status, Json(self)).into_response();
+        let kind = HeaderValue::from_static("application/problem+json");
+        response.headers_mut().insert(header::CONTENT_TYPE, kind);
+        if status == StatusCode::UNAUTHORIZED {
+            let scheme = HeaderValue::from_static("Bearer realm=\"sightline\"");
+            response.headers_mut().insert(header::WWW_AUTHENTICATE, scheme);
+        }
+        response
+    }
+}

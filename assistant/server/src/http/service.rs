@@ -1,0 +1,86 @@
+//! What every handler shares.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use sightline_core::Assistant;
+use tokio::sync::{Semaphore, watch};
+
+use crate::answers::Answers;
+use crate::tokens::Tokens;
+
+/// The most questions answered at once; more get a clear 503 with `Retry-After` instead of a queue that grows.
+const MAX_QUESTIONS: usize = 256;
+
+/// The running service. Cheap to clone.
+#[derive(Clone)]
+pub struct Service {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    assistant: Arc<Assistant>,
+    tokens: Tokens,
+    answers: Answers,
+    running: Mutex<HashMap<String, Running>>,
+    slots: Arc<Semaphore>,
+}
+
+/// A question under way: who asked it, and how to stop it.
+struct Running {
+    principal: String,
+    stop: watch::Sender<bool>,
+}
+
+impl Service {
+    /// A service over these stations.
+    pub fn new(assistant: Arc<Assistant>, tokens: Tokens, answers: Answers) -> Self {
+        let slots = Arc::new(Semaphore::new(MAX_QUESTIONS));
+        Self { inner: Arc::new(Inner { assistant, tokens, answers, running: Mutex::default(), slots }) }
+    }
+
+    /// The stations.
+    pub fn assistant(&self) -> &Arc<Assistant> {
+        &self.inner.assistant
+    }
+
+    /// The tokens.
+    pub fn tokens(&self) -> &Tokens {
+        &self.inner.tokens
+    }
+
+    /// The answers whose evidence can still be looked at.
+    pub fn answers(&self) -> &Answers {
+        &self.inner.answers
+    }
+
+    /// The places for questions.
+    pub fn slots(&self) -> &Arc<Semaphore> {
+        &self.inner.slots
+    }
+
+    /// Enters a question as running; the receiver turns true when it is to stop.
+    pub fn enter(&self, question_id: &str, principal: &str) -> watch::Receiver<bool> {
+        let (stop, stopped) = watch::channel(false);
+        self.running().insert(question_id.to_owned(), Running { principal: principal.to_owned(), stop });
+        stopped
+    }
+
+    /// Takes a question out.
+    pub fn leave(&self, question_id: &str) {
+        self.running().remove(question_id);
+    }
+
+    /// Stops a running question. False when this asker has none of that id running: the same for one that is not theirs.
+    pub fn stop(&self, question_id: &str, principal: &str) -> bool {
+        match self.running().get(question_id) {
+            Some(running) if running.principal == principal => running.stop.send(true).is_ok(),
+            Some(_) | None => false,
+        }
+    }
+
+    /// A poisoned lock only means that a handler panicked between two whole states of the map.
+    fn running(&self) -> MutexGuard<'_, HashMap<String, Running>> {
+        self.inner.running.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
