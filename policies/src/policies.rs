@@ -1,0 +1,256 @@
+//! A whole policy set, and its decisions.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use sightline_model::{Dataset, Principal, Role, TenantScope};
+
+use crate::decision::{Decision, RowScope};
+use crate::error::{Fault, PolicyErrors, Source};
+use crate::limits::Limits;
+use crate::request::{Action, Request};
+use crate::rules::{Asker, Rules, Target, Verdict};
+use crate::{limits, principals};
+
+/// The texts of a policy set.
+#[derive(Clone, Copy, Debug)]
+pub struct Sources<'a> {
+    /// The Cedar schema.
+    pub schema: Source<'a>,
+    /// The Cedar rules.
+    pub rules: &'a [Source<'a>],
+    /// The limits of each role, TOML.
+    pub limits: Source<'a>,
+    /// The principals, TOML.
+    pub principals: Source<'a>,
+}
+
+/// Rules, limits and principals. Guaranteed: all of them were valid, or there is no such value.
+#[derive(Debug)]
+pub struct Policies {
+    rules: Rules,
+    limits: BTreeMap<Role, Limits>,
+    principals: BTreeMap<String, Principal>,
+}
+
+/// The tenant that stands for any when a decision must not depend on which tenants exist.
+const ANY_TENANT: &str = "any";
+
+/// Roles from the least to the most, for naming whom to ask.
+const ROLES: [Role; 4] = [Role::Viewer, Role::Operator, Role::Admin, Role::Auditor];
+
+impl Policies {
+    /// The policies that ship with the program.
+    pub fn builtin() -> Result<Self, PolicyErrors> {
+        Self::from_sources(&Sources {
+            schema: Source { name: "schema.cedarschema", text: include_str!("../schema.cedarschema") },
+            rules: &[
+                Source { name: "rules/viewer.cedar", text: include_str!("../rules/viewer.cedar") },
+                Source { name: "rules/operator.cedar", text: include_str!("../rules/operator.cedar") },
+                Source { name: "rules/admin.cedar", text: include_str!("../rules/admin.cedar") },
+                Source { name: "rules/auditor.cedar", text: include_str!("../rules/auditor.cedar") },
+            ],
+            limits: Source { name: "limits.toml", text: include_str!("../limits.toml") },
+            principals: Source { name: "principals.toml", text: include_str!("../principals.toml") },
+        })
+    }
+
+    /// The policies of these texts, or everything that is wrong with them, by file and line. All or nothing.
+    pub fn from_sources(sources: &Sources<'_>) -> Result<Self, PolicyErrors> {
+        let mut faults: Vec<Fault> = Vec::new();
+        let rules = Rules::load(sources.schema, sources.rules).map_err(|found| faults.extend(found));
+        let limits = limits::parse(sources.limits).map_err(|found| faults.extend(found));
+        let principals = principals::parse(sources.principals).map_err(|found| faults.extend(found));
+        match (rules, limits, principals) {
+            (Ok(rules), Ok(limits), Ok(principals)) => Ok(Self { rules, limits, principals }),
+            _ => Err(PolicyErrors::new(faults)),
+        }
+    }
+
+    /// Whether a query of a tool may read a dataset, and the rows of which tenants.
+    ///
+    /// Rules choose among the principal's own tenants (for an admin: the known ones); they cannot add to them.
+    pub fn decide(&self, request: &Request<'_>) -> Decision {
+        let Request { principal, tool, dataset, known_tenants } = *request;
+        let action = Action::Read(dataset);
+        let candidates = match &principal.tenants {
+            TenantScope::Only(own) => own,
+            TenantScope::All => known_tenants,
+        };
+        let asker = match self.asker(principal) {
+            Ok(asker) => asker,
+            Err(verdict) => return self.refuse(principal, action, tool, verdict),
+        };
+        let mut permitted = BTreeSet::new();
+        let mut permitting = BTreeSet::new();
+        let mut refusal = Verdict::NoRule;
+        for tenant in candidates {
+            match self.rules.ask(&asker, action, Target::Tenant(tenant), tool) {
+                Verdict::Permitted(rules) => {
+                    permitted.insert(tenant.clone());
+                    permitting.extend(rules);
+                }
+                // A rule that fails on one tenant may be the one that was to forbid another.
+                verdict @ Verdict::Failed(_) => return self.refuse(principal, action, tool, verdict),
+                verdict @ (Verdict::Forbidden(_) | Verdict::NoRule) => refusal = verdict,
+            }
+        }
+        match RowScope::new(permitted) {
+            Some(scope) => {
+                let reasons = self.rules.reasons(&permitting);
+                Decision::allow_rows(permitting.into_iter().collect(), reasons, scope)
+            }
+            None if candidates.is_empty() && self.may(principal, action, tool) => Decision::deny(
+                Vec::new(),
+                vec!["no tenant has any rows yet, so there is nothing to read; load data first".to_owned()],
+            ),
+            None => self.refuse(principal, action, tool, refusal),
+        }
+    }
+
+    /// Whether the principal may do this at all; for a read, of some tenant of its own. It opens no rows.
+    pub fn check(&self, principal: &Principal, action: Action, tool: &str) -> Decision {
+        let verdict = self.verdict(principal, action, tool);
+        match verdict {
+            Verdict::Permitted(rules) => {
+                let reasons = self.rules.reasons(&rules);
+                Decision::allow(rules.into_iter().collect(), reasons)
+            }
+            Verdict::Forbidden(_) | Verdict::NoRule | Verdict::Failed(_) => {
+                self.refuse(principal, action, tool, verdict)
+            }
+        }
+    }
+
+    /// Whether a question of this principal may name this tenant.
+    ///
+    /// The answer rests on the principal and the name alone, so it is the same whether or not the tenant exists.
+    pub fn may_name_tenant(&self, principal: &Principal, tenant: &str) -> Decision {
+        let own = match &principal.tenants {
+            TenantScope::Only(own) => own.contains(tenant),
+            TenantScope::All => true,
+        };
+        if own {
+            let rules = Dataset::ALL.into_iter().filter_map(|dataset| {
+                let asker = self.asker(principal).ok()?;
+                match self.rules.ask(&asker, Action::Read(dataset), Target::Tenant(tenant), "") {
+                    Verdict::Permitted(rules) => Some(rules),
+                    Verdict::Forbidden(_) | Verdict::NoRule | Verdict::Failed(_) => None,
+                }
+            });
+            let rules: BTreeSet<String> = rules.flatten().collect();
+            if !rules.is_empty() {
+                let reasons = self.rules.reasons(&rules);
+                return Decision::allow(rules.into_iter().collect(), reasons);
+            }
+        }
+        Decision::deny(
+            Vec::new(),
+            vec![format!("`{}` may not ask about tenant `{tenant}`; {}", principal.id, remedy(principal))],
+        )
+    }
+
+    /// The bounds of this principal.
+    pub fn limits(&self, principal: &Principal) -> Limits {
+        // INVARIANT: `limits::parse` fills every role.
+        self.limits.get(&principal.role).cloned().unwrap_or(Limits::NOTHING)
+    }
+
+    /// The principal of this id, if the policy files name it.
+    pub fn principal(&self, id: &str) -> Option<Principal> {
+        self.principals.get(id).cloned()
+    }
+
+    /// Every principal that the policy files name, by id.
+    pub fn principals(&self) -> Vec<Principal> {
+        self.principals.values().cloned().collect()
+    }
+
+    fn asker(&self, principal: &Principal) -> Result<Asker, Verdict> {
+        let tenants: Vec<&str> = match &principal.tenants {
+            TenantScope::Only(own) => own.iter().map(String::as_str).collect(),
+            TenantScope::All => Vec::new(),
+        };
+        self.rules.asker(&principal.id, principal.role.as_str(), tenants)
+    }
+
+    fn may(&self, principal: &Principal, action: Action, tool: &str) -> bool {
+        matches!(self.verdict(principal, action, tool), Verdict::Permitted(_))
+    }
+
+    /// What the rules say without regard to which tenants exist.
+    fn verdict(&self, principal: &Principal, action: Action, tool: &str) -> Verdict {
+        let asker = match self.asker(principal) {
+            Ok(asker) => asker,
+            Err(verdict) => return verdict,
+        };
+        match action {
+            Action::AskQuestion => self.rules.ask(&asker, action, Target::Assistant, tool),
+            Action::ReadAudit => self.rules.ask(&asker, action, Target::AuditLog, tool),
+            Action::Read(_) => {
+                let any = BTreeSet::from([ANY_TENANT.to_owned()]);
+                let candidates = match &principal.tenants {
+                    TenantScope::Only(own) => own,
+                    TenantScope::All => &any,
+                };
+                let mut last = Verdict::NoRule;
+                for tenant in candidates {
+                    last = self.rules.ask(&asker, action, Target::Tenant(tenant), tool);
+                    if matches!(last, Verdict::Permitted(_) | Verdict::Failed(_)) {
+                        break;
+                    }
+                }
+                last
+            }
+        }
+    }
+
+    /// A denial in words: the rule that forbids, or which rule is missing and whom to ask.
+    fn refuse(&self, principal: &Principal, action: Action, tool: &str, verdict: Verdict) -> Decision {
+        let (rules, reasons) = match verdict {
+            Verdict::Forbidden(rules) => {
+                let reasons = self.rules.reasons(&rules);
+                (rules, reasons)
+            }
+            Verdict::Failed(rules) => {
+                let names: Vec<String> = rules.iter().map(|rule| format!("rule `{rule}`")).collect();
+                let what = if names.is_empty() { "the request".to_owned() } else { names.join(", ") };
+                (
+                    rules,
+                    vec![format!("{what} could not be evaluated, so nothing is allowed; run `sightline policy check`")],
+                )
+            }
+            Verdict::NoRule | Verdict::Permitted(_) => {
+                let missing = format!("no rule lets role `{}` {}", principal.role.as_str(), action.words());
+                let reason = match self.lowest_role_that_may(action, tool) {
+                    Some(role) => format!("{missing}; ask {} {}", article(role), role.as_str()),
+                    None => format!("{missing}, nor any other role; an admin can add one"),
+                };
+                (BTreeSet::new(), vec![reason])
+            }
+        };
+        Decision::deny(rules.into_iter().collect(), reasons)
+    }
+
+    fn lowest_role_that_may(&self, action: Action, tool: &str) -> Option<Role> {
+        ROLES.into_iter().find(|&role| self.may(&principals::bundle_principal(role, ANY_TENANT), action, tool))
+    }
+}
+
+fn article(role: Role) -> &'static str {
+    match role {
+        Role::Viewer => "a",
+        Role::Operator | Role::Admin | Role::Auditor => "an",
+    }
+}
+
+/// What this principal may ask about instead.
+fn remedy(principal: &Principal) -> String {
+    match &principal.tenants {
+        TenantScope::Only(own) if own.is_empty() => format!("role `{}` reads no tenant", principal.role.as_str()),
+        TenantScope::Only(own) => {
+            let names: Vec<String> = own.iter().map(|tenant| format!("`{tenant}`")).collect();
+            format!("it reads {} only", names.join(", "))
+        }
+        TenantScope::All => format!("no rule lets role `{}` read it", principal.role.as_str()),
+    }
+}

@@ -1,0 +1,99 @@
+//! Who there is.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::Deserialize;
+use sightline_model::{Principal, Role, TenantScope};
+use toml::Spanned;
+
+use crate::error::{Fault, Source};
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawFile {
+    #[serde(default)]
+    principal: Vec<RawPrincipal>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawPrincipal {
+    id: Spanned<String>,
+    role: Spanned<String>,
+}
+
+/// The principal `role@tenant` of a recorded incident, which brings tenants that no file names.
+///
+/// For bundles alone: it is made up, so it must never be reachable from a credential.
+pub fn bundle_principal(role: Role, tenant: &str) -> Principal {
+    match role {
+        Role::Viewer | Role::Operator => Principal {
+            id: format!("{}@{tenant}", role.as_str()),
+            role,
+            tenants: TenantScope::Only(BTreeSet::from([tenant.to_owned()])),
+        },
+        Role::Admin => Principal { id: role.as_str().to_owned(), role, tenants: TenantScope::All },
+        Role::Auditor => Principal { id: role.as_str().to_owned(), role, tenants: TenantScope::Only(BTreeSet::new()) },
+    }
+}
+
+/// The principals by id, or everything that is wrong with the text.
+pub(crate) fn parse(source: Source<'_>) -> Result<BTreeMap<String, Principal>, Vec<Fault>> {
+    let RawFile { principal: raw_principals } = toml::from_str(source.text)
+        .map_err(|error| vec![source.fault(error.span().map(|span| span.start), error.message())])?;
+    let mut principals = BTreeMap::new();
+    let mut faults = Vec::new();
+    for raw in raw_principals {
+        let id_at = raw.id.span().start;
+        match checked(&raw, source) {
+            Err(fault) => faults.push(fault),
+            Ok(principal) => {
+                if let Some(earlier) = principals.insert(principal.id.clone(), principal) {
+                    faults.push(source.fault(Some(id_at), format!("`{}` stands here twice; keep one", earlier.id)));
+                }
+            }
+        }
+    }
+    if faults.is_empty() { Ok(principals) } else { Err(faults) }
+}
+
+fn checked(raw: &RawPrincipal, source: Source<'_>) -> Result<Principal, Fault> {
+    let RawPrincipal { id: raw_id, role: raw_role } = raw;
+    let id = raw_id.get_ref();
+    let fault = |what: String| source.fault(Some(raw_id.span().start), what);
+    let Some(role) = Role::parse(raw_role.get_ref()) else {
+        let what = format!("there is no role `{}`; the roles are viewer, operator, admin, auditor", raw_role.get_ref());
+        return Err(source.fault(Some(raw_role.span().start), what));
+    };
+    let (name, tenants) = match id.split_once('@') {
+        None => (id.as_str(), Vec::new()),
+        Some((name, tenants)) => (name, tenants.split(',').collect()),
+    };
+    if let Some(part) = std::iter::once(&name).chain(&tenants).find(|part| !is_name(part)) {
+        return Err(fault(format!(
+            "`{part}` in `{id}` is no name; write `name@tenant` with letters, digits, `.`, `_` and `-`, several tenants parted by commas"
+        )));
+    }
+    let tenant_set: BTreeSet<String> = tenants.iter().map(|&tenant| tenant.to_owned()).collect();
+    if tenant_set.len() < tenants.len() {
+        return Err(fault(format!("`{id}` names a tenant twice; name it once")));
+    }
+    let scope = match role {
+        Role::Viewer | Role::Operator if tenant_set.is_empty() => {
+            return Err(fault(format!("`{id}` has no tenant, so it could read nothing; write `{id}@tenant`")));
+        }
+        Role::Admin | Role::Auditor if !tenant_set.is_empty() => {
+            return Err(fault(format!(
+                "`{id}` names tenants, but the role {} is above them; write `{name}`",
+                role.as_str()
+            )));
+        }
+        Role::Viewer | Role::Operator | Role::Auditor => TenantScope::Only(tenant_set),
+        Role::Admin => TenantScope::All,
+    };
+    Ok(Principal { id: id.clone(), role, tenants: scope })
+}
+
+fn is_name(text: &str) -> bool {
+    !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-'))
+}

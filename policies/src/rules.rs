@@ -1,0 +1,265 @@
+//! The Cedar rules: loading them, and asking them one thing.
+
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::str::FromStr;
+
+use cedar_policy::{
+    Authorizer, Context, Decision as CedarDecision, Entities, Entity, EntityId, EntityTypeName, EntityUid, Policy,
+    PolicyId, PolicySet, Request as CedarRequest, RestrictedExpression, Schema, ValidationMode, ValidationWarning,
+    Validator,
+};
+use miette::Diagnostic;
+
+use crate::error::{Fault, Source};
+use crate::request::Action;
+
+/// What an action is done to.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Target<'a> {
+    Tenant(&'a str),
+    Assistant,
+    AuditLog,
+}
+
+/// Who asks, as the rules see it.
+pub(crate) struct Asker {
+    user: EntityUid,
+    entities: Entities,
+}
+
+/// What the rules said, with the ids of those that decided.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// Rules permit it and none forbids it.
+    Permitted(BTreeSet<String>),
+    /// Rules forbid it.
+    Forbidden(BTreeSet<String>),
+    /// No rule matches.
+    NoRule,
+    /// A rule, or the question to the rules, could not be evaluated. A deny.
+    Failed(BTreeSet<String>),
+}
+
+/// A validated set of rules. Guaranteed: every rule has an id and a reason, passes the schema and can match.
+#[derive(Debug)]
+pub(crate) struct Rules {
+    authorizer: Authorizer,
+    set: PolicySet,
+    actions: Vec<Entity>,
+    reasons: BTreeMap<String, String>,
+    types: Types,
+}
+
+/// The entity types that this crate speaks of.
+#[derive(Debug)]
+struct Types {
+    action: EntityTypeName,
+    user: EntityTypeName,
+    role: EntityTypeName,
+    tenant: EntityTypeName,
+    assistant: EntityTypeName,
+    audit_log: EntityTypeName,
+}
+
+impl Rules {
+    /// The rules of these texts, or everything that is wrong with them.
+    pub(crate) fn load(schema_source: Source<'_>, rule_sources: &[Source<'_>]) -> Result<Self, Vec<Fault>> {
+        let (schema, _warnings) = Schema::from_cedarschema_str(schema_source.text)
+            .map_err(|error| vec![schema_source.fault(offset(&error), words(&error))])?;
+        let types = Types::new().map_err(|what| vec![schema_source.fault(None, what)])?;
+        let actions = schema
+            .action_entities()
+            .map_err(|error| vec![schema_source.fault(None, error.to_string())])?
+            .iter()
+            .cloned()
+            .collect();
+
+        let mut faults = Vec::new();
+        let mut set = PolicySet::new();
+        let mut reasons = BTreeMap::new();
+        let mut sources: BTreeMap<String, (Source<'_>, Option<usize>)> = BTreeMap::new();
+        for &source in rule_sources {
+            for (offset, policy) in parse(source, &mut faults) {
+                let (Some(id), Some(reason)) = (annotated(&policy, "id"), annotated(&policy, "reason")) else {
+                    faults.push(
+                        source.fault(offset, "a rule needs `@id(\"…\")` and `@reason(\"…\")`; add what is missing"),
+                    );
+                    continue;
+                };
+                if let Err(error) = set.add(policy.new_id(PolicyId::new(id))) {
+                    faults.push(source.fault(offset, format!("{error}; give every rule an id of its own")));
+                    continue;
+                }
+                reasons.insert(id.to_owned(), reason.to_owned());
+                sources.insert(id.to_owned(), (source, offset));
+            }
+        }
+
+        let validation = Validator::new(schema.clone()).validate(&set, ValidationMode::Strict);
+        let mut report = |rule: &PolicyId, at: Option<usize>, what: String| {
+            let (source, rule_offset) = sources.get(rule_text(rule)).copied().unwrap_or((schema_source, None));
+            faults.push(source.fault(at.or(rule_offset), what));
+        };
+        for error in validation.validation_errors() {
+            report(error.policy_id(), offset(error), words(error));
+        }
+        for warning in validation.validation_warnings() {
+            report(warning.policy_id(), offset(warning), warning_words(warning));
+        }
+
+        let rules = Self { authorizer: Authorizer::new(), set, actions, reasons, types };
+        rules.check_actions(schema_source, &schema, &mut faults);
+        if faults.is_empty() { Ok(rules) } else { Err(faults) }
+    }
+
+    /// The asker of this id, in this role and these tenants.
+    pub(crate) fn asker<'a>(
+        &self,
+        id: &str,
+        role: &str,
+        tenants: impl IntoIterator<Item = &'a str>,
+    ) -> Result<Asker, Verdict> {
+        let user = uid(&self.types.user, id);
+        let parents: HashSet<EntityUid> = tenants
+            .into_iter()
+            .map(|tenant| uid(&self.types.tenant, tenant))
+            .chain([uid(&self.types.role, role)])
+            .collect();
+        let entity = Entity::new_no_attrs(user.clone(), parents);
+        let entities = Entities::from_entities(self.actions.iter().cloned().chain([entity]), None)
+            .map_err(|_error| Verdict::Failed(BTreeSet::new()))?;
+        Ok(Asker { user, entities })
+    }
+
+    /// What the rules say to this action of this asker through this tool. Any error is a deny.
+    pub(crate) fn ask(&self, asker: &Asker, action: Action, target: Target<'_>, tool: &str) -> Verdict {
+        let Ok(request) = self.request(asker.user.clone(), action, target, tool, None) else {
+            return Verdict::Failed(BTreeSet::new());
+        };
+        let response = self.authorizer.is_authorized(&request, &self.set, &asker.entities);
+        let diagnostics = response.diagnostics();
+        let failed: Vec<&PolicyId> = diagnostics
+            .errors()
+            .map(|error| match error {
+                cedar_policy::AuthorizationError::PolicyEvaluationError(error) => error.policy_id(),
+            })
+            .collect();
+        if !failed.is_empty() {
+            return Verdict::Failed(failed.into_iter().map(|rule| rule_text(rule).to_owned()).collect());
+        }
+        let rules: BTreeSet<String> = diagnostics.reason().map(|rule| rule_text(rule).to_owned()).collect();
+        match response.decision() {
+            CedarDecision::Allow => Verdict::Permitted(rules),
+            CedarDecision::Deny if rules.is_empty() => Verdict::NoRule,
+            CedarDecision::Deny => Verdict::Forbidden(rules),
+        }
+    }
+
+    /// The reasons of these rules, in their order.
+    pub(crate) fn reasons(&self, rules: &BTreeSet<String>) -> Vec<String> {
+        rules.iter().filter_map(|rule| self.reasons.get(rule)).cloned().collect()
+    }
+
+    fn request(
+        &self,
+        user: EntityUid,
+        action: Action,
+        target: Target<'_>,
+        tool: &str,
+        schema: Option<&Schema>,
+    ) -> Result<CedarRequest, String> {
+        let resource = match target {
+            Target::Tenant(name) => uid(&self.types.tenant, name),
+            Target::Assistant => uid(&self.types.assistant, "sightline"),
+            Target::AuditLog => uid(&self.types.audit_log, "sightline"),
+        };
+        let context = Context::from_pairs([("tool".to_owned(), RestrictedExpression::new_string(tool.to_owned()))])
+            .map_err(|error| error.to_string())?;
+        let action = uid(&self.types.action, action.id());
+        CedarRequest::new(user, action, resource, context, schema).map_err(|error| error.to_string())
+    }
+
+    /// Every action that this crate asks about must stand in the schema, applied to what it is asked with.
+    fn check_actions(&self, source: Source<'_>, schema: &Schema, faults: &mut Vec<Fault>) {
+        for action in Action::all() {
+            let target = match action {
+                Action::Read(_) => Target::Tenant("any"),
+                Action::AskQuestion => Target::Assistant,
+                Action::ReadAudit => Target::AuditLog,
+            };
+            if let Err(error) = self.request(uid(&self.types.user, "any"), action, target, "", Some(schema)) {
+                let what = format!("{error}; declare `{}` as the schema that ships with the program does", action.id());
+                faults.push(source.fault(None, what));
+            }
+        }
+    }
+}
+
+impl Types {
+    fn new() -> Result<Self, String> {
+        let parse = |name: &str| EntityTypeName::from_str(name).map_err(|error| error.to_string());
+        Ok(Self {
+            action: parse("Action")?,
+            user: parse("User")?,
+            role: parse("Role")?,
+            tenant: parse("Tenant")?,
+            assistant: parse("Assistant")?,
+            audit_log: parse("AuditLog")?,
+        })
+    }
+}
+
+fn uid(kind: &EntityTypeName, id: &str) -> EntityUid {
+    EntityUid::from_type_name_and_id(kind.clone(), EntityId::new(id))
+}
+
+fn rule_text(rule: &PolicyId) -> &str {
+    rule.as_ref()
+}
+
+/// The rules of one text, each with the byte it begins at.
+fn parse(source: Source<'_>, faults: &mut Vec<Fault>) -> Vec<(Option<usize>, Policy)> {
+    let parsed = match PolicySet::from_str(source.text) {
+        Ok(parsed) => parsed,
+        Err(errors) => {
+            faults.extend(errors.iter().map(|error| source.fault(offset(error), words(error))));
+            return Vec::new();
+        }
+    };
+    if parsed.templates().next().is_some() {
+        faults.push(source.fault(None, "a rule with `?principal` or `?resource` is a template; write the rule out"));
+    }
+    let mut policies: Vec<_> = parsed
+        .policies()
+        .map(|policy| (policy.to_cedar().and_then(|text| source.text.find(&text)), policy.clone()))
+        .collect();
+    policies.sort_by_key(|(offset, _)| *offset);
+    policies
+}
+
+fn annotated<'a>(policy: &'a Policy, key: &str) -> Option<&'a str> {
+    policy.annotation(key).filter(|text| !text.trim().is_empty())
+}
+
+/// Where a Cedar diagnostic points.
+fn offset(diagnostic: &dyn Diagnostic) -> Option<usize> {
+    diagnostic.labels().and_then(|mut labels| labels.next()).map(|label| label.offset())
+}
+
+/// A Cedar diagnostic in one line, with its help.
+fn words(diagnostic: &dyn Diagnostic) -> String {
+    match diagnostic.help() {
+        Some(help) => format!("{diagnostic}; {help}"),
+        None => diagnostic.to_string(),
+    }
+}
+
+fn warning_words(warning: &ValidationWarning) -> String {
+    match warning {
+        ValidationWarning::ImpossiblePolicy(_) | ValidationWarning::InvalidActionApplication(_) => format!(
+            "rule `{}` can never match; rows are decided by tenant, so its resource is a `Tenant` (the `Assistant` for `ask_question`, the `AuditLog` for `read_audit`)",
+            rule_text(warning.policy_id())
+        ),
+        _ => words(warning),
+    }
+}
