@@ -1,0 +1,224 @@
+//! What `metric_range` says: one sentence a series, or the whole and its ends.
+
+use sightline_model::{
+    Aggregation, Entity, Evidence, EvidenceId, FactPath, Outcome, Relation, Series, Stat, Stats, Unit,
+};
+
+use crate::measure::Measure;
+use crate::reading::{Content, evidence, stat, stats};
+use crate::sentence::{Sentence, WHOLE, at, fact, format_for, stat_of};
+use crate::tool::{Fetched, ToolError, ToolOutput, evidence_id};
+
+/// More series than this are not described one by one.
+const MAX_DESCRIBED: usize = 4;
+/// So many of the series that stopped are named.
+const MAX_STOPPED: usize = 3;
+/// Below this share of the expected samples the reader is told. Chosen: scrapes that are lost now and then stay above it.
+const GOOD_COVERAGE: f64 = 0.9;
+
+pub(super) fn output(measure: &Measure, evidence: Vec<Evidence>, fixed: &Entity) -> Result<ToolOutput, ToolError> {
+    let mut output = ToolOutput { outcome: Some(Outcome::Answered), ..ToolOutput::default() };
+    if let Some(values) = evidence.first() {
+        let cited: Vec<EvidenceId> = evidence.iter().map(|e| e.id.clone()).collect();
+        let claims = describe(measure, values, fixed);
+        output.claims =
+            claims.into_iter().map(|s| cited.iter().fold(s, |s, id| s.cite(id)).finish()).collect();
+        output.headline = output.claims.first().cloned();
+        output.data_health = health(values);
+    }
+    output.evidence = evidence;
+    Ok(output)
+}
+
+fn describe(measure: &Measure, values: &Evidence, fixed: &Entity) -> Vec<Sentence> {
+    let mut sentences = Vec::new();
+    let unit = measure.unit();
+    if let [only] = values.series.as_slice() {
+        sentences.extend(stats(&values.series).map(|s| of_series(measure, values, only, &s, fixed)));
+    } else {
+        if let Some(all) = &values.stats {
+            let mut sentence = subject(measure, values, &Entity::new(), fixed);
+            sentence = level(sentence, measure, &values.id, &Entity::new(), all, unit);
+            sentences.push(
+                sentence.say(", over ").number(fact(&values.id, FactPath::Total), WHOLE).say(" series"),
+            );
+        }
+        if values.series.len() <= MAX_DESCRIBED {
+            for series in &values.series {
+                sentences.extend(
+                    stats(std::slice::from_ref(series)).map(|s| of_series(measure, values, series, &s, fixed)),
+                );
+            }
+        } else {
+            sentences.extend(extreme(measure, values, fixed, Relation::Above));
+            sentences.extend(extreme(measure, values, fixed, Relation::Below));
+        }
+    }
+    sentences.extend(stopped(values));
+    sentences
+}
+
+/// `gpu_temperature of GPU 3, node n07`: the metric, then what the series and the filters say it is of.
+fn subject(measure: &Measure, values: &Evidence, entity: &Entity, fixed: &Entity) -> Sentence {
+    let mut whole = fixed.clone();
+    whole.extend(entity.clone());
+    let sentence = Sentence::new()
+        .say(match measure.aggregation {
+            Aggregation::Avg
+            | Aggregation::Last
+            | Aggregation::Rate
+            | Aggregation::Increase
+            | Aggregation::Min
+            | Aggregation::Max => "",
+            Aggregation::Sum => "the sum of samples of ",
+            Aggregation::Count => "the number of samples of ",
+            Aggregation::Stddev => "the standard deviation of ",
+            Aggregation::P50 => "the median of ",
+            Aggregation::P90 => "the ninetieth percentile of ",
+            Aggregation::P95 => "the ninety-fifth percentile of ",
+            Aggregation::P99 => "the ninety-ninth percentile of ",
+        })
+        .value(&values.id, "metric", &measure.metric);
+    if whole.is_empty() { sentence } else { sentence.say(" of ").entity(&values.id, &whole) }
+}
+
+fn of_series(measure: &Measure, values: &Evidence, series: &Series, stats: &Stats, fixed: &Entity) -> Sentence {
+    let sentence = subject(measure, values, &series.entity, fixed);
+    level(sentence, measure, &values.id, &series.entity, stats, measure.unit())
+}
+
+fn level(
+    sentence: Sentence,
+    measure: &Measure,
+    id: &EvidenceId,
+    entity: &Entity,
+    stats: &Stats,
+    unit: Unit,
+) -> Sentence {
+    let number = |sentence: Sentence, which: Stat, value: f64| {
+        sentence.number(stat_of(id, entity, which), format_for(value, unit))
+    };
+    if stats.min == 0.0 && stats.max == 0.0 {
+        let sentence = number(sentence.say(" was measured as "), Stat::Max, 0.0);
+        return sentence.say(" throughout").compare(
+            stat_of(id, entity, Stat::Min),
+            Relation::AtLeast,
+            sightline_model::Quantity::Constant(0.0),
+        );
+    }
+    if stats.min == stats.max {
+        let sentence = number(sentence.say(" stood at "), Stat::Max, stats.max);
+        return sentence.say(" throughout").compare(
+            stat_of(id, entity, Stat::Min),
+            Relation::AtLeast,
+            stat_of(id, entity, Stat::Max),
+        );
+    }
+    match measure.aggregation {
+        Aggregation::Max => number(sentence.say(" peaked at "), Stat::Max, stats.max),
+        Aggregation::Min => number(sentence.say(" was never below "), Stat::Min, stats.min),
+        Aggregation::Last => {
+            let sentence = number(sentence.say(" was last "), Stat::Last, stats.last);
+            between(sentence, number, stats)
+        }
+        Aggregation::Increase => {
+            let sentence = sentence.say(" grew by ").number(
+                stat_of(id, entity, Stat::Sum),
+                // The sum of a step's worth each is at least as large as the largest.
+                format_for(stats.max, unit),
+            );
+            sentence.say(" in all")
+        }
+        Aggregation::Avg
+        | Aggregation::Rate
+        | Aggregation::Sum
+        | Aggregation::Count
+        | Aggregation::Stddev
+        | Aggregation::P50
+        | Aggregation::P90
+        | Aggregation::P95
+        | Aggregation::P99 => {
+            let sentence = number(sentence.say(" averaged "), Stat::Mean, stats.mean);
+            between(sentence, number, stats)
+        }
+    }
+}
+
+fn between(sentence: Sentence, number: impl Fn(Sentence, Stat, f64) -> Sentence, stats: &Stats) -> Sentence {
+    let sentence = number(sentence.say(", between "), Stat::Min, stats.min);
+    number(sentence.say(" and "), Stat::Max, stats.max)
+}
+
+/// The series at one end, against the median of the others; nothing when it does not stand out by its mean.
+fn extreme(measure: &Measure, values: &Evidence, fixed: &Entity, relation: Relation) -> Option<Sentence> {
+    let mean = |s: &Series| stat(s, Stat::Mean);
+    let by_mean = |a: &&Series, b: &&Series| mean(a).unwrap_or(0.0).total_cmp(&mean(b).unwrap_or(0.0));
+    let (series, words) = if relation == Relation::Above {
+        (values.series.iter().max_by(by_mean)?, " was the highest on average, ")
+    } else {
+        (values.series.iter().min_by(by_mean)?, " was the lowest on average, ")
+    };
+    let others: Vec<f64> = values.series.iter().filter(|s| s.entity != series.entity).filter_map(mean).collect();
+    let peers = sightline_analysis::median(&others)?;
+    let own = mean(series)?;
+    if own == peers {
+        return None;
+    }
+    let unit = measure.unit();
+    let own_fact = stat_of(&values.id, &series.entity, Stat::Mean);
+    let peers_fact = fact(
+        &values.id,
+        FactPath::Peers { exclude: series.entity.clone(), stat: Stat::Mean, within: None },
+    );
+    Some(
+        subject(measure, values, &series.entity, fixed)
+            .say(words)
+            .number(own_fact.clone(), format_for(own, unit))
+            .say(", against a median of ")
+            .number(peers_fact.clone(), format_for(peers, unit))
+            .say(" over the others")
+            .compare(own_fact, relation, peers_fact),
+    )
+}
+
+/// Series that end in the middle of the window: a device that stops reporting is not at zero.
+fn stopped(values: &Evidence) -> Vec<Sentence> {
+    values
+        .coverage
+        .gaps
+        .iter()
+        .filter(|gap| gap.to == values.to && !gap.entity.is_empty())
+        .take(MAX_STOPPED)
+        .map(|gap| {
+            Sentence::new()
+                .entity(&values.id, &gap.entity)
+                .say(" has no samples after ")
+                .time(at(&values.id, FactPath::LastSeen { entity: gap.entity.clone() }))
+        })
+        .collect()
+}
+
+fn health(values: &Evidence) -> Vec<String> {
+    let coverage = &values.coverage;
+    let sparse = coverage.expected.is_some_and(|expected| (coverage.seen as f64) < GOOD_COVERAGE * expected as f64);
+    if sparse || !coverage.gaps.is_empty() {
+        vec!["samples are missing in this window; the gaps are listed under coverage and are not zeros".to_owned()]
+    } else {
+        Vec::new()
+    }
+}
+
+/// Samples were there, but no value follows from them.
+pub(super) fn too_few(measure: &Measure, read: &Fetched, words: &'static str) -> ToolOutput {
+    let id = evidence_id(1);
+    let mut found = evidence(read, super::NAME, 1, Content::Rows(Vec::new()));
+    found.labels.insert("metric".to_owned(), measure.metric.clone());
+    let headline = Sentence::new().value(&id, "metric", &measure.metric).say(words).cite(&id).finish();
+    ToolOutput {
+        evidence: vec![found],
+        claims: vec![headline.clone()],
+        headline: Some(headline),
+        outcome: Some(Outcome::InsufficientData),
+        ..ToolOutput::default()
+    }
+}
