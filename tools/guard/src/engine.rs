@@ -1,0 +1,137 @@
+//! The port to the engine, and what can go wrong behind it.
+
+use sightline_model::{BoxFuture, QueryId, ResultSet};
+
+use crate::bounds::Bounds;
+use crate::executable::ExecutableQuery;
+
+/// Runs queries that the guard admitted, and nothing else.
+pub trait Engine: Send + Sync {
+    /// Runs it.
+    fn run<'a>(&'a self, query: &'a ExecutableQuery) -> BoxFuture<'a, Result<ResultSet, EngineError>>;
+
+    /// Stops the query of that id, and comes back once it is gone.
+    fn cancel<'a>(&'a self, id: &'a QueryId) -> BoxFuture<'a, Result<(), EngineError>>;
+
+    /// Whether it answers.
+    fn ready(&self) -> BoxFuture<'_, Result<(), EngineError>>;
+}
+
+/// Why the engine gave no result. Worded for people; never carries text of the engine, which quotes rows.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum EngineError {
+    /// No answer from it.
+    #[error("the engine cannot be reached; try again in a moment, and run `sightline doctor` if it stays so")]
+    Unreachable,
+    /// It took too long.
+    #[error("the query was stopped after {seconds} s, its time limit; ask about a shorter time range or fewer nodes")]
+    TimedOut {
+        /// The limit.
+        seconds: u64,
+    },
+    /// It would have read too many rows.
+    #[error("the query needs more than {limit} rows, the most that may be read; ask about a shorter time range or fewer nodes")]
+    TooManyRows {
+        /// The limit.
+        limit: u64,
+    },
+    /// It would have read too many bytes.
+    #[error("the query needs more than {limit} bytes, the most that may be read; ask about a shorter time range or fewer nodes")]
+    TooManyBytes {
+        /// The limit.
+        limit: u64,
+    },
+    /// It needed too much memory.
+    #[error("the query needs more than {limit} bytes of memory, its limit; group by fewer dimensions or ask about a shorter time range")]
+    OutOfMemory {
+        /// The limit.
+        limit: u64,
+    },
+    /// Its result was too big.
+    #[error("the result is larger than {rows} rows or {bytes} bytes, its limit; ask for a longer step, fewer groups or a smaller limit")]
+    ResultTooLarge {
+        /// The limit in rows.
+        rows: u64,
+        /// The limit in bytes.
+        bytes: u64,
+    },
+    /// Too many queries at once.
+    #[error("the engine has too many queries at once; try again in a moment")]
+    Busy,
+    /// Someone stopped it.
+    #[error("the query was cancelled")]
+    Cancelled,
+    /// The disk is full.
+    #[error("the engine's disk is full; free space under the data folder or let old data expire")]
+    DiskFull,
+    /// The mapped table or a column of it is not there.
+    #[error("a mapped table or column does not exist in the engine; run `sightline doctor` to see which")]
+    NotMapped,
+    /// The engine's user may not do it.
+    #[error("the engine's user lacks a right this query needs; run `sightline doctor` to see which")]
+    NotGranted,
+    /// The read could not use the sort key.
+    #[error("the query would scan the whole table; name a metric or a shorter time range")]
+    FullScan,
+    /// It said no for another reason.
+    #[error("the engine refused the query (code {code}); this is a fault of Sightline or of its mapping, report the code and the query id")]
+    Rejected {
+        /// ClickHouse's error code.
+        code: i32,
+    },
+    /// Its answer could not be read.
+    #[error("the engine's answer could not be read; check that the engine's version is a supported one with `sightline doctor`")]
+    Malformed,
+}
+
+impl EngineError {
+    /// The error for one of ClickHouse's codes, given the bounds the query ran under.
+    pub fn from_code(code: i32, bounds: &Bounds) -> Self {
+        match code {
+            // TOO_MANY_ROWS; TOO_MANY_ROWS_OR_BYTES is for results.
+            158 => Self::TooManyRows { limit: bounds.max_rows_to_read },
+            // TOO_MANY_BYTES
+            307 => Self::TooManyBytes { limit: bounds.max_bytes_to_read },
+            // TIMEOUT_EXCEEDED, TOO_SLOW
+            159 | 160 => Self::TimedOut { seconds: bounds.max_execution_seconds },
+            // MEMORY_LIMIT_EXCEEDED, CANNOT_ALLOCATE_MEMORY
+            241 | 173 => Self::OutOfMemory { limit: bounds.max_memory_usage },
+            // TOO_MANY_ROWS_OR_BYTES, LIMIT_EXCEEDED
+            396 | 290 => Self::ResultTooLarge { rows: bounds.max_result_rows, bytes: bounds.max_result_bytes },
+            // TOO_MANY_SIMULTANEOUS_QUERIES, QUOTA_EXCEEDED, SERVER_OVERLOADED
+            202 | 201 | 745 => Self::Busy,
+            // QUERY_WAS_CANCELLED, QUERY_WAS_CANCELLED_BY_CLIENT
+            394 | 735 => Self::Cancelled,
+            // NOT_ENOUGH_SPACE
+            243 => Self::DiskFull,
+            // UNKNOWN_TABLE, UNKNOWN_DATABASE, UNKNOWN_IDENTIFIER, NOT_FOUND_COLUMN_IN_BLOCK, NO_SUCH_COLUMN_IN_TABLE
+            60 | 81 | 47 | 10 | 16 => Self::NotMapped,
+            // ACCESS_DENIED, AUTHENTICATION_FAILED, READONLY
+            497 | 516 | 164 => Self::NotGranted,
+            // INDEX_NOT_USED
+            277 => Self::FullScan,
+            // NETWORK_ERROR, SOCKET_TIMEOUT, ALL_CONNECTION_TRIES_FAILED
+            210 | 209 | 279 => Self::Unreachable,
+            other => Self::Rejected { code: other },
+        }
+    }
+
+    /// Whether the same query may well succeed a little later.
+    pub fn is_transient(&self) -> bool {
+        match self {
+            Self::Unreachable | Self::Busy => true,
+            Self::TimedOut { .. }
+            | Self::TooManyRows { .. }
+            | Self::TooManyBytes { .. }
+            | Self::OutOfMemory { .. }
+            | Self::ResultTooLarge { .. }
+            | Self::Cancelled
+            | Self::DiskFull
+            | Self::NotMapped
+            | Self::NotGranted
+            | Self::FullScan
+            | Self::Rejected { .. }
+            | Self::Malformed => false,
+        }
+    }
+}
