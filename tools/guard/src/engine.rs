@@ -30,25 +30,33 @@ pub enum EngineError {
         seconds: u64,
     },
     /// It would have read too many rows.
-    #[error("the query needs more than {limit} rows, the most that may be read; ask about a shorter time range or fewer nodes")]
+    #[error(
+        "the query needs more than {limit} rows, the most that may be read; ask about a shorter time range or fewer nodes"
+    )]
     TooManyRows {
         /// The limit.
         limit: u64,
     },
     /// It would have read too many bytes.
-    #[error("the query needs more than {limit} bytes, the most that may be read; ask about a shorter time range or fewer nodes")]
+    #[error(
+        "the query needs more than {limit} bytes, the most that may be read; ask about a shorter time range or fewer nodes"
+    )]
     TooManyBytes {
         /// The limit.
         limit: u64,
     },
     /// It needed too much memory.
-    #[error("the query needs more than {limit} bytes of memory, its limit; group by fewer dimensions or ask about a shorter time range")]
+    #[error(
+        "the query needs more than {limit} bytes of memory, its limit; group by fewer dimensions or ask about a shorter time range"
+    )]
     OutOfMemory {
         /// The limit.
         limit: u64,
     },
     /// Its result was too big.
-    #[error("the result is larger than {rows} rows or {bytes} bytes, its limit; ask for a longer step, fewer groups or a smaller limit")]
+    #[error(
+        "the result is larger than {rows} rows or {bytes} bytes, its limit; ask for a longer step, fewer groups or a smaller limit"
+    )]
     ResultTooLarge {
         /// The limit in rows.
         rows: u64,
@@ -74,13 +82,17 @@ pub enum EngineError {
     #[error("the query would scan the whole table; name a metric or a shorter time range")]
     FullScan,
     /// It said no for another reason.
-    #[error("the engine refused the query (code {code}); this is a fault of Sightline or of its mapping, report the code and the query id")]
+    #[error(
+        "the engine refused the query (code {code}); this is a fault of Sightline or of its mapping, report the code and the query id"
+    )]
     Rejected {
         /// ClickHouse's error code.
         code: i32,
     },
     /// Its answer could not be read.
-    #[error("the engine's answer could not be read; check that the engine's version is a supported one with `sightline doctor`")]
+    #[error(
+        "the engine's answer could not be read; check that the engine's version is a supported one with `sightline doctor`"
+    )]
     Malformed,
 }
 

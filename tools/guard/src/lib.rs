@@ -4,17 +4,27 @@
 //! are arguments. It never prints a value into SQL, never changes a text after checking it, and never decides who may read what:
 //! that is a [`sightline_policies::Decision`], which it only carries out.
 
+mod admit;
+mod amount;
 mod bounds;
+mod check;
+mod emit;
 mod engine;
 mod executable;
 mod fence;
 mod literal;
+mod lower;
 mod mapping;
 mod param;
+mod refusal;
+mod tree;
 
+pub use admit::{Admission, Estimate, Guard};
 pub use bounds::Bounds;
+pub use check::{Fault, FaultKind, check_sql};
 pub use engine::{Engine, EngineError};
 pub use executable::ExecutableQuery;
 pub use fence::Fence;
 pub use mapping::{MappedTable, Mapping, MappingError};
 pub use param::{Param, ParamType, ParamValue};
+pub use refusal::Refusal;

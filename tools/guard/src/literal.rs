@@ -1,14 +1,14 @@
 //! Escaping of text for the engine, complete for every string: nothing inside can end the literal or the field.
 
 /// The text as one field of a tab-separated row.
-pub fn field(text: &str) -> String {
+pub(crate) fn field(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     escape_into(text, &mut out);
     out
 }
 
 /// The text as a single-quoted literal.
-pub fn quoted(text: &str) -> String {
+pub(crate) fn quoted(text: &str) -> String {
     let mut out = String::with_capacity(text.len().saturating_add(2));
     out.push('\'');
     escape_into(text, &mut out);

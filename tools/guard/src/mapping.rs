@@ -87,7 +87,9 @@ pub struct Mapping {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MappingError {
     /// A name that would need quoting.
-    #[error("`{name}` cannot be a database name; use up to {MAX_NAME} letters, digits and underscores, not starting with a digit")]
+    #[error(
+        "`{name}` cannot be a database name; use up to {MAX_NAME} letters, digits and underscores, not starting with a digit"
+    )]
     BadName {
         /// The name.
         name: String,

@@ -1,0 +1,209 @@
+//! `Guard::admit`: the only way to an [`ExecutableQuery`].
+
+use jiff::{SignedDuration, Timestamp};
+use sightline_model::{QueryId, TimeRange};
+use sightline_policies::{Decision, Limits};
+use sightline_query::{Shape, ValidQuery};
+
+use crate::amount::step_at_least;
+use crate::bounds::Bounds;
+use crate::check::{self, Meant};
+use crate::emit::emit;
+use crate::executable::ExecutableQuery;
+use crate::fence::Fence;
+use crate::lower::lower;
+use crate::mapping::{Mapping, TENANT, TimeShape};
+use crate::refusal::Refusal;
+
+/// Bytes of a result: a hundred thousand rows of some 600 bytes, more than any tool can show, little enough to hold.
+const MAX_RESULT_BYTES: u64 = 64 << 20;
+/// The engine's `DateTime64(9)` ends in 2262; 1970 is where its clock begins.
+const CALENDAR_END_SECONDS: i64 = 9_183_110_400;
+
+/// What is to be read, as the engine estimates it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Estimate {
+    /// Rows.
+    pub rows: u64,
+    /// Bytes.
+    pub bytes: u64,
+}
+
+/// On what terms a query is put to the guard.
+#[derive(Clone, Debug)]
+pub struct Admission<'a> {
+    /// What the rules said about it.
+    pub decision: &'a Decision,
+    /// The asker's limits.
+    pub limits: &'a Limits,
+    /// Now.
+    pub now: Timestamp,
+    /// The id it will run under.
+    pub query_id: QueryId,
+    /// What is left of the day's bytes; `None` where no budget is kept.
+    pub bytes_left: Option<u64>,
+    /// What it would read, where that was asked of the engine.
+    pub estimate: Option<Estimate>,
+}
+
+/// Turns valid queries into executable ones, or refuses.
+#[derive(Clone, Debug)]
+pub struct Guard {
+    mapping: Mapping,
+}
+
+impl Guard {
+    /// A guard over these tables.
+    pub fn new(mapping: Mapping) -> Self {
+        Self { mapping }
+    }
+
+    /// The tables.
+    pub fn mapping(&self) -> &Mapping {
+        &self.mapping
+    }
+
+    /// Admits a query: decision, bounds, text, second check.
+    ///
+    /// # Errors
+    /// The first bound that does not hold, with what would fit.
+    pub fn admit(&self, query: &ValidQuery, admission: Admission<'_>) -> Result<ExecutableQuery, Refusal> {
+        let Admission { decision, limits, now, query_id, bytes_left, estimate } = admission;
+        if !decision.allowed() {
+            return Err(Refusal::Denied { reasons: decision.reasons().to_vec() });
+        }
+        let tenants = decision.scope().map(|scope| scope.tenants()).filter(|tenants| !tenants.is_empty());
+        let tenants = tenants.ok_or(Refusal::NoRows)?;
+        let dataset = query.dataset();
+        let unmapped = || Refusal::Unmapped { dataset, what: "table".to_owned() };
+        let table = self.mapping.table(dataset).ok_or_else(unmapped)?;
+
+        let window = window(query.range(), now)?;
+        // Jobs are few: what overlaps a year of them is still a short list.
+        if table.time == TimeShape::Instant {
+            check_range(window, limits)?;
+        }
+        check_size(query, window, limits)?;
+        if bytes_left == Some(0) {
+            return Err(Refusal::BudgetSpent { limit: limits.bytes_per_day });
+        }
+        if let Some(estimate) = estimate {
+            check_estimate(estimate, window, limits, bytes_left)?;
+        }
+
+        let (meant, params) = lower(query, table, tenants, window)?;
+        let sql = emit(&meant);
+        check::verify(&sql, Meant { select: &meant, params: &params, tenants, mapping: &self.mapping })
+            .map_err(|faults| Refusal::Unverified { faults })?;
+
+        let bounds = Bounds {
+            max_rows_to_read: limits.max_rows_read,
+            max_bytes_to_read: bytes_left.map_or(limits.max_bytes_read, |left| left.min(limits.max_bytes_read)),
+            max_memory_usage: limits.max_memory_bytes,
+            max_execution_seconds: limits.max_seconds,
+            max_result_rows: u64::from(meant.limit),
+            max_result_bytes: MAX_RESULT_BYTES,
+            force_primary_key: table.force_primary_key,
+        };
+        let mapped = self.mapping.tables().iter().map(|t| (t.database(), t.table(), TENANT));
+        Ok(ExecutableQuery {
+            query_id,
+            sql,
+            params,
+            columns: query.columns(),
+            bounds,
+            tenants: tenants.clone(),
+            database: table.database.clone(),
+            tables: vec![table.table.clone()],
+            row_limit: query.limit(),
+            fence: Fence::new(mapped, tenants),
+        })
+    }
+}
+
+/// The window in whole milliseconds, both ends cut alike, so that windows that meet still meet.
+fn window(range: TimeRange, now: Timestamp) -> Result<TimeRange, Refusal> {
+    if range.from() > now {
+        return Err(Refusal::InTheFuture { from: range.from(), now });
+    }
+    if range.from().as_second() < 0 || range.to().as_second() >= CALENDAR_END_SECONDS {
+        return Err(Refusal::OutsideCalendar);
+    }
+    let from = range.from().as_millisecond();
+    let to = range.to().as_millisecond().max(from.saturating_add(1));
+    let cut = Timestamp::from_millisecond(from).ok().zip(Timestamp::from_millisecond(to).ok());
+    cut.and_then(|(from, to)| TimeRange::new(from, to)).ok_or(Refusal::OutsideCalendar)
+}
+
+fn length_ms(window: TimeRange) -> u64 {
+    u64::try_from(window.millis()).unwrap_or(0)
+}
+
+fn check_range(window: TimeRange, limits: &Limits) -> Result<(), Refusal> {
+    let asked_ms = length_ms(window);
+    let limit_ms = limits.max_range_seconds.saturating_mul(1000);
+    if asked_ms <= limit_ms {
+        return Ok(());
+    }
+    let shorter = SignedDuration::from_millis(i64::try_from(limit_ms).unwrap_or(i64::MAX));
+    let from = window.to().checked_sub(shorter).unwrap_or(window.from());
+    let fits = TimeRange::new(from, window.to()).unwrap_or(window);
+    Err(Refusal::RangeTooLong { asked_ms, limit_ms, fits })
+}
+
+fn check_size(query: &ValidQuery, window: TimeRange, limits: &Limits) -> Result<(), Refusal> {
+    let asked_ms = length_ms(window);
+    match query.query().shape {
+        Shape::Series { step_ms, .. } => {
+            // Steps are aligned to the epoch, so a window can touch one more than fit into it.
+            let points = points(window, step_ms);
+            if points > limits.max_points {
+                let whole = limits.max_points.saturating_sub(1).max(1);
+                let step_ms = step_at_least(asked_ms.div_ceil(whole));
+                return Err(Refusal::TooManyPoints { asked: points, limit: limits.max_points, step_ms });
+            }
+        }
+        Shape::Samples { .. } | Shape::Rank { .. } | Shape::Rows { .. } | Shape::Distinct { .. } => {}
+    }
+    let asked = u64::from(query.limit());
+    if asked > limits.max_result_rows {
+        return Err(Refusal::TooManyResultRows { asked, limit: limits.max_result_rows });
+    }
+    Ok(())
+}
+
+/// How many epoch-aligned steps a window touches.
+fn points(window: TimeRange, step_ms: u64) -> u64 {
+    let step = step_ms.max(1);
+    let at = |time: Timestamp| u64::try_from(time.as_millisecond()).unwrap_or(0);
+    let first = at(window.from()) / step;
+    let last = at(window.to()).saturating_sub(1) / step;
+    last.saturating_sub(first).saturating_add(1)
+}
+
+fn check_estimate(
+    estimate: Estimate,
+    window: TimeRange,
+    limits: &Limits,
+    bytes_left: Option<u64>,
+) -> Result<(), Refusal> {
+    let fits = |estimated: u64, limit: u64| {
+        let share = u128::from(length_ms(window)).saturating_mul(u128::from(limit)) / u128::from(estimated.max(1));
+        // Whole minutes where there are any: nobody types milliseconds.
+        let exact = u64::try_from(share).unwrap_or(u64::MAX);
+        if exact >= 60_000 { exact - exact % 60_000 } else { exact }
+    };
+    let Estimate { rows, bytes } = estimate;
+    if rows > limits.max_rows_read {
+        let (estimated, limit) = (rows, limits.max_rows_read);
+        return Err(Refusal::TooManyRows { estimated, limit, window_ms: fits(estimated, limit) });
+    }
+    if bytes > limits.max_bytes_read {
+        let (estimated, limit) = (bytes, limits.max_bytes_read);
+        return Err(Refusal::TooManyBytes { estimated, limit, window_ms: fits(estimated, limit) });
+    }
+    match bytes_left {
+        Some(left) if bytes > left => Err(Refusal::OverBudget { estimated: bytes, left, window_ms: fits(bytes, left) }),
+        Some(_) | None => Ok(()),
+    }
+}

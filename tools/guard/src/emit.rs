@@ -1,0 +1,189 @@
+//! From a tree to text. Every name in it comes from the mapping or from this file; every value is a parameter.
+
+use sightline_query::Order;
+
+use crate::tree::{Aggregate, Bind, Column, Comparison, Condition, Scalar, Select, level_text};
+
+/// The text of a query.
+pub(crate) fn emit(select: &Select) -> String {
+    let Select { columns, database, table, prewhere, filters, group_by, order_by, limit } = select;
+    let mut text = String::with_capacity(1024);
+    text.push_str("SELECT ");
+    for (index, expression) in columns.iter().enumerate() {
+        comma(index, &mut text);
+        column(expression, &mut text);
+        text.push_str(" AS ");
+        alias(index, &mut text);
+    }
+    text.push_str(" FROM ");
+    text.push_str(database);
+    text.push('.');
+    text.push_str(table);
+    text.push_str(" AS t");
+    conditions(" PREWHERE ", prewhere, &mut text);
+    conditions(" WHERE ", filters, &mut text);
+    for (position, index) in group_by.iter().enumerate() {
+        text.push_str(if position == 0 { " GROUP BY " } else { ", " });
+        alias(*index, &mut text);
+    }
+    for (position, (index, order)) in order_by.iter().enumerate() {
+        text.push_str(if position == 0 { " ORDER BY " } else { ", " });
+        alias(*index, &mut text);
+        match order {
+            Order::Ascending => {}
+            Order::Descending => text.push_str(" DESC"),
+        }
+    }
+    text.push_str(" LIMIT ");
+    text.push_str(&limit.to_string());
+    text
+}
+
+fn comma(index: usize, text: &mut String) {
+    if index > 0 {
+        text.push_str(", ");
+    }
+}
+
+fn alias(index: usize, text: &mut String) {
+    text.push('a');
+    text.push_str(&index.to_string());
+}
+
+fn name(column: &str, text: &mut String) {
+    text.push_str("t.");
+    text.push_str(column);
+}
+
+fn bind(Bind { index, ty }: Bind, text: &mut String) {
+    text.push_str("{p");
+    text.push_str(&index.to_string());
+    text.push(':');
+    text.push_str(ty.as_sql());
+    text.push('}');
+}
+
+fn conditions(keyword: &str, list: &[Condition], text: &mut String) {
+    for (index, item) in list.iter().enumerate() {
+        text.push_str(if index == 0 { keyword } else { " AND " });
+        condition(item, text);
+    }
+}
+
+fn scalar(value: &Scalar, text: &mut String) {
+    match value {
+        Scalar::Column(column) => name(column, text),
+        Scalar::ColumnAsText(column) => call("toString", |text| name(column, text), text),
+        Scalar::Label(key) => {
+            text.push_str("t.labels[");
+            bind(*key, text);
+            text.push(']');
+        }
+    }
+}
+
+fn call(function: &str, arguments: impl FnOnce(&mut String), text: &mut String) {
+    text.push_str(function);
+    text.push('(');
+    arguments(text);
+    text.push(')');
+}
+
+fn column(expression: &Column, text: &mut String) {
+    match expression {
+        Column::Plain(value) => scalar(value, text),
+        Column::Bucket { step_ms } => {
+            text.push_str("toStartOfInterval(t.time, toIntervalMillisecond(");
+            text.push_str(&step_ms.to_string());
+            text.push_str("))");
+        }
+        Column::OpenEnd(sentinel) => {
+            text.push_str("nullIf(t.end_time, ");
+            bind(*sentinel, text);
+            text.push(')');
+        }
+        Column::Aggregate(aggregate) => self::aggregate(aggregate, text),
+    }
+}
+
+fn aggregate(aggregate: &Aggregate, text: &mut String) {
+    match aggregate {
+        Aggregate::Count => text.push_str("count()"),
+        Aggregate::Min(column) => call("min", |text| name(column, text), text),
+        Aggregate::Max(column) => call("max", |text| name(column, text), text),
+        Aggregate::Avg(column) => call("avg", |text| name(column, text), text),
+        Aggregate::Sum(column) => call("sum", |text| name(column, text), text),
+        Aggregate::Stddev(column) => call("stddevPop", |text| name(column, text), text),
+        Aggregate::Quantile(level, column) => {
+            text.push_str("quantileExactInclusive(");
+            text.push_str(level_text(*level));
+            text.push(')');
+            call("", |text| name(column, text), text);
+        }
+        Aggregate::First(column, by) => over("argMin", column, by, text),
+        Aggregate::Last(column, by) => over("argMax", column, by, text),
+        Aggregate::Rise(column, by) => over("deltaSumTimestamp", column, by, text),
+    }
+}
+
+fn over(function: &str, column: &str, by: &str, text: &mut String) {
+    let arguments = |text: &mut String| {
+        name(column, text);
+        text.push_str(", ");
+        name(by, text);
+    };
+    call(function, arguments, text);
+}
+
+fn condition(condition: &Condition, text: &mut String) {
+    let infix = |left: &Scalar, operator: &str, right: Bind, text: &mut String| {
+        scalar(left, text);
+        text.push_str(operator);
+        bind(right, text);
+    };
+    let test = |function: &str, left: &Scalar, right: Bind, text: &mut String| {
+        let arguments = |text: &mut String| {
+            scalar(left, text);
+            text.push_str(", ");
+            bind(right, text);
+        };
+        call(function, arguments, text);
+    };
+    match condition {
+        Condition::Compare(left, comparison, right) => infix(left, operator(*comparison), *right, text),
+        Condition::In(left, list) => infix(left, " IN ", *list, text),
+        Condition::NotIn(left, list) => infix(left, " NOT IN ", *list, text),
+        Condition::PairIn(first, second, list) => {
+            text.push('(');
+            name(first, text);
+            text.push_str(", ");
+            name(second, text);
+            text.push_str(") IN ");
+            bind(*list, text);
+        }
+        Condition::Contains(left, part) => {
+            test("position", left, *part, text);
+            text.push_str(" > 0");
+        }
+        Condition::ContainsFold(left, part) => {
+            test("positionCaseInsensitiveUTF8", left, *part, text);
+            text.push_str(" > 0");
+        }
+        Condition::Prefix(left, prefix) => test("startsWith", left, *prefix, text),
+        Condition::Regex(left, pattern) => test("match", left, *pattern, text),
+        Condition::Present(left) => call("notEmpty", |text| scalar(left, text), text),
+        Condition::Absent(left) => call("empty", |text| scalar(left, text), text),
+        Condition::Finite(column) => call("isFinite", |text| name(column, text), text),
+    }
+}
+
+fn operator(comparison: Comparison) -> &'static str {
+    match comparison {
+        Comparison::Equal => " = ",
+        Comparison::NotEqual => " != ",
+        Comparison::Less => " < ",
+        Comparison::AtMost => " <= ",
+        Comparison::Greater => " > ",
+        Comparison::AtLeast => " >= ",
+    }
+}

@@ -1,0 +1,209 @@
+//! Why a query may not run, in words for people and, shorter, for a model.
+
+use jiff::Timestamp;
+use sightline_model::{Dataset, TimeRange};
+
+use crate::amount::{bytes, count, duration};
+use crate::check::Fault;
+
+/// Why a query may not run: which bound, by how much, and what would fit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// The rules said no.
+    Denied {
+        /// The decision's reasons.
+        reasons: Vec<String>,
+    },
+    /// The rules let no row through.
+    NoRows,
+    /// The window begins after now.
+    InTheFuture {
+        /// Its start.
+        from: Timestamp,
+        /// Now.
+        now: Timestamp,
+    },
+    /// The window reaches beyond the times the engine can hold.
+    OutsideCalendar,
+    /// The window is too long.
+    RangeTooLong {
+        /// Its length, milliseconds.
+        asked_ms: u64,
+        /// The limit, milliseconds.
+        limit_ms: u64,
+        /// A window of that length with the same end.
+        fits: TimeRange,
+    },
+    /// A series would have too many points.
+    TooManyPoints {
+        /// How many.
+        asked: u64,
+        /// The limit.
+        limit: u64,
+        /// A step that fits, milliseconds.
+        step_ms: u64,
+    },
+    /// Too many rows were asked for.
+    TooManyResultRows {
+        /// How many.
+        asked: u64,
+        /// The limit.
+        limit: u64,
+    },
+    /// It would read too many rows.
+    TooManyRows {
+        /// The estimate.
+        estimated: u64,
+        /// The limit.
+        limit: u64,
+        /// How long a window would fit, milliseconds.
+        window_ms: u64,
+    },
+    /// It would read too many bytes.
+    TooManyBytes {
+        /// The estimate.
+        estimated: u64,
+        /// The limit.
+        limit: u64,
+        /// How long a window would fit, milliseconds.
+        window_ms: u64,
+    },
+    /// It would read more than is left of the day's bytes.
+    OverBudget {
+        /// The estimate.
+        estimated: u64,
+        /// What is left.
+        left: u64,
+        /// How long a window would fit, milliseconds.
+        window_ms: u64,
+    },
+    /// Nothing is left of the day's bytes.
+    BudgetSpent {
+        /// The whole of it.
+        limit: u64,
+    },
+    /// The dataset's table lacks something that was asked for.
+    Unmapped {
+        /// The dataset.
+        dataset: Dataset,
+        /// What it lacks.
+        what: String,
+    },
+    /// The text was not found to be what was meant. A fault of Sightline, never of the asker.
+    Unverified {
+        /// What the check found.
+        faults: Vec<Fault>,
+    },
+}
+
+impl std::fmt::Display for Refusal {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Denied { reasons } => write!(f, "{}", reasons.join("; ")),
+            Self::NoRows => f.write_str("no tenant's rows are open to you; ask an admin for membership of a tenant"),
+            Self::InTheFuture { from, now } => {
+                write!(f, "the time range begins at {from:.0}, after now ({now:.0}); ask about a time that has passed")
+            }
+            Self::OutsideCalendar => {
+                f.write_str("the time range reaches outside the years 1970 to 2261; ask about a time within them")
+            }
+            Self::RangeTooLong { asked_ms, limit_ms, fits } => write!(
+                f,
+                "the time range is {}, which is {} over your limit of {}; ask about {:.0} to {:.0}, for example",
+                duration(*asked_ms),
+                duration(asked_ms.saturating_sub(*limit_ms)),
+                duration(*limit_ms),
+                fits.from(),
+                fits.to()
+            ),
+            Self::TooManyPoints { asked, limit, step_ms } => write!(
+                f,
+                "each series would have {} points, {} over your limit of {}; use a step of {} or longer",
+                count(*asked),
+                count(asked.saturating_sub(*limit)),
+                count(*limit),
+                duration(*step_ms)
+            ),
+            Self::TooManyResultRows { asked, limit } => write!(
+                f,
+                "{} rows were asked for, {} over your limit of {}; ask for {} or fewer",
+                count(*asked),
+                count(asked.saturating_sub(*limit)),
+                count(*limit),
+                count(*limit)
+            ),
+            Self::TooManyRows { estimated, limit, window_ms } => write!(
+                f,
+                "it would read about {} rows, {} over your limit of {}; {}",
+                count(*estimated),
+                count(estimated.saturating_sub(*limit)),
+                count(*limit),
+                narrower(*window_ms)
+            ),
+            Self::TooManyBytes { estimated, limit, window_ms } => write!(
+                f,
+                "it would read about {}, {} over your limit of {}; {}",
+                bytes(*estimated),
+                bytes(estimated.saturating_sub(*limit)),
+                bytes(*limit),
+                narrower(*window_ms)
+            ),
+            Self::OverBudget { estimated, left, window_ms } => write!(
+                f,
+                "it would read about {}, {} over the {} left of today's budget; {}",
+                bytes(*estimated),
+                bytes(estimated.saturating_sub(*left)),
+                bytes(*left),
+                narrower(*window_ms)
+            ),
+            Self::BudgetSpent { limit } => write!(
+                f,
+                "today's budget of {} read is spent; ask again tomorrow, or ask an admin for more",
+                bytes(*limit)
+            ),
+            Self::Unmapped { dataset, what } => {
+                write!(f, "the table of {dataset} has no `{what}`; leave it out, or have an admin map it")
+            }
+            Self::Unverified { faults } => {
+                f.write_str("the query did not pass the second check and was not run; this is a fault of Sightline, report it with the question's id")?;
+                for fault in faults {
+                    write!(f, "; {fault}")?;
+                }
+                Ok(())
+            }
+        }
+    }
+}
+
+impl std::error::Error for Refusal {}
+
+impl Refusal {
+    /// The same for a model: the bound and what fits, nothing else.
+    pub fn for_model(&self) -> String {
+        match self {
+            Self::Denied { .. } | Self::NoRows => "not allowed for this asker; do not retry".to_owned(),
+            Self::InTheFuture { now, .. } => format!("range is in the future; now is {now:.0}"),
+            Self::OutsideCalendar => "range outside 1970..2261".to_owned(),
+            Self::RangeTooLong { fits, .. } => {
+                format!("range too long; use {:.0}..{:.0} or shorter", fits.from(), fits.to())
+            }
+            Self::TooManyPoints { step_ms, .. } => format!("too many points; use step >= {}", duration(*step_ms)),
+            Self::TooManyResultRows { limit, .. } => format!("limit too high; use limit <= {limit}"),
+            Self::TooManyRows { window_ms, .. }
+            | Self::TooManyBytes { window_ms, .. }
+            | Self::OverBudget { window_ms, .. } => {
+                format!("reads too much; {}", narrower(*window_ms))
+            }
+            Self::BudgetSpent { .. } => "today's read budget is spent; do not retry".to_owned(),
+            Self::Unmapped { dataset, what } => format!("{dataset} has no `{what}`; leave it out"),
+            Self::Unverified { .. } => "internal fault; do not retry".to_owned(),
+        }
+    }
+}
+
+fn narrower(window_ms: u64) -> String {
+    if window_ms < 1000 {
+        return "name a node, a job or fewer labels".to_owned();
+    }
+    format!("ask about {} or less, or name a node or a job", duration(window_ms))
+}
