@@ -235,6 +235,19 @@ fn units_that_names_lie_about_are_right() {
 }
 
 #[test]
+fn the_metrics_of_the_recorded_web_shop_are_known() {
+    let catalogue = catalogue();
+    for quantile in ["avg", "p50", "p90", "p95", "p99"] {
+        let name = format!("service_latency_{quantile}_seconds");
+        assert_eq!(catalogue.by_stored(&name).map(|m| m.unit()), Some(Unit::Seconds), "{name}");
+    }
+    // A sum per interval: a gauge, although it counts requests.
+    assert_eq!(catalogue.by_stored("service_requests").map(|m| m.kind()), Some(MetricKind::Gauge));
+    assert_eq!(catalogue.by_stored("service_availability_percent").map(|m| m.unit()), Some(Unit::Percent));
+    assert_eq!(catalogue.by_stored("service_graph_edge").map(|m| m.kind()), Some(MetricKind::State));
+}
+
+#[test]
 fn the_same_quantity_in_another_unit_is_found() {
     let catalogue = catalogue();
     let ids: Vec<&str> = catalogue.variants("mfu").map(|m| m.id()).collect();
