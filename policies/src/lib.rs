@@ -25,6 +25,11 @@ mod principals;
 mod request;
 mod rules;
 
+#[cfg(test)]
+mod policies_tests;
+#[cfg(test)]
+mod sources_tests;
+
 pub use decision::{Decision, RowScope};
 pub use error::{Fault, PolicyErrors, Source};
 pub use limits::Limits;

@@ -1,1 +1,60 @@
-//! sightline-audit
+//! The tamper-evident audit log: who asked what, which data was read, what was refused.
+//!
+//! Every record covers the one before it (SHA-256 over canonical JSON), every commit signs the head of the chain
+//! (Ed25519), and all of it lives in one SQLite file that several processes may share. A record's future resolves
+//! when the record is durable. This crate reads no clock and makes no randomness: times stand in the records, and
+//! the bytes of a new key and a new log's id are arguments.
+//!
+//! What [`AuditReader::verify`] proves: that the file holds every record the key's owner signed for, unchanged and in order.
+//! What it cannot prove: that whoever holds the key did not write a new log, or put back an older copy of the whole
+//! file; for that, keep the key and a copy of the head elsewhere.
+//!
+//! ```
+//! # use sightline_audit::{AuditKey, AuditReader, Filter, SqliteAudit, Settings};
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let folder = std::env::temp_dir().join(format!("sightline-audit-doc-{}", std::process::id()));
+//! # std::fs::create_dir_all(&folder)?;
+//! # let random_key = [1; 32];
+//! # let random_id = [2; 16];
+//! let key = AuditKey::load_or_create(&folder.join("audit.key"), random_key)?;
+//! let public_key = key.public();
+//! let log = SqliteAudit::open(&folder.join("audit.db"), Settings::new(key, random_id))?;
+//! drop(log); // ends the writer; the head is signed
+//! let reader = AuditReader::open(&folder.join("audit.db"))?;
+//! assert!(reader.list(&Filter::default())?.questions.is_empty());
+//! assert_eq!(reader.verify(&public_key)?.to_string(), "the log is whole: 0 records, signed up to the last");
+//! # std::fs::remove_dir_all(&folder)?;
+//! # Ok(())
+//! # }
+//! ```
+
+mod chain;
+mod error;
+mod file;
+mod key;
+mod log;
+mod reader;
+mod record;
+mod verify;
+mod writer;
+
+#[cfg(test)]
+mod key_tests;
+#[cfg(test)]
+mod log_tests;
+#[cfg(test)]
+mod reader_tests;
+#[cfg(test)]
+mod record_tests;
+#[cfg(test)]
+mod test_log;
+#[cfg(test)]
+mod verify_tests;
+
+pub use chain::Hash;
+pub use error::AuditError;
+pub use key::{AuditKey, PublicKey};
+pub use log::{Settings, SqliteAudit};
+pub use reader::{AuditReader, Filter, Page, QuestionFile, QuestionLine, Sealed};
+pub use record::Kind;
+pub use verify::{Broken, Verdict};

@@ -1,0 +1,47 @@
+//! How long a decision takes.
+//!
+//! `cargo bench -p sightline-policies`
+
+use std::collections::BTreeSet;
+use std::error::Error;
+use std::hint::black_box;
+use std::io::Write;
+use std::time::Instant;
+
+use sightline_model::Dataset;
+use sightline_policies::{Policies, Request};
+
+const ROUNDS: usize = 2_000;
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let started = Instant::now();
+    let policies = Policies::builtin()?;
+    let mut out = std::io::stdout();
+    writeln!(out, "policies: loaded in {:.1} ms", started.elapsed().as_secs_f64() * 1e3)?;
+    for (id, dataset, tenants) in [
+        ("viewer@atlas", Dataset::Metrics, 2),
+        ("viewer@atlas", Dataset::Logs, 2),
+        ("operator@atlas", Dataset::Logs, 2),
+        ("admin", Dataset::Metrics, 2),
+        ("admin", Dataset::Metrics, 200),
+    ] {
+        let principal = policies.principal(id).ok_or("the principal is missing")?;
+        let known_tenants: BTreeSet<String> = (0..tenants).map(|index| format!("tenant-{index:03}")).collect();
+        let request = Request { principal: &principal, tool: "metric_range", dataset, known_tenants: &known_tenants };
+        let mut micros: Vec<f64> = (0..ROUNDS)
+            .map(|_round| {
+                let started = Instant::now();
+                black_box(policies.decide(black_box(&request)));
+                started.elapsed().as_secs_f64() * 1e6
+            })
+            .collect();
+        micros.sort_by(f64::total_cmp);
+        let median = micros.get(ROUNDS / 2).copied().unwrap_or(f64::NAN);
+        let verdict = if policies.decide(&request).allowed() { "allowed" } else { "denied" };
+        writeln!(
+            out,
+            "policies: {id} reads {dataset} among {tenants} tenants, {verdict}: {median:.1} us at the median"
+        )?;
+    }
+    Ok(())
+}

@@ -1,0 +1,169 @@
+use std::collections::BTreeSet;
+
+use sightline_model::{Dataset, Role};
+
+use crate::{Policies, Request, Source, Sources, bundle_principal};
+
+const SCHEMA: &str = include_str!("../schema.cedarschema");
+const LIMITS: &str = include_str!("../limits.toml");
+const PRINCIPALS: &str = include_str!("../principals.toml");
+
+fn load(schema: &str, rules: &str, limits: &str, principals: &str) -> Result<Policies, String> {
+    let source = |name, text| Source { name, text };
+    Policies::from_sources(&Sources {
+        schema: source("schema.cedarschema", schema),
+        rules: &[source("rules/site.cedar", rules)],
+        limits: source("limits.toml", limits),
+        principals: source("principals.toml", principals),
+    })
+    .map_err(|errors| errors.to_string())
+}
+
+fn rule_errors(rules: &str) -> String {
+    load(SCHEMA, rules, LIMITS, PRINCIPALS).map(|_| "it loads".to_owned()).unwrap_or_else(|errors| errors)
+}
+
+/// A rule with id and reason around this scope.
+fn rule(id: &str, effect: &str, scope: &str) -> String {
+    format!("@id(\"{id}\")\n@reason(\"the reason of {id}\")\n{effect} ({scope});\n")
+}
+
+#[test]
+fn broken_rules_are_refused_with_file_line_and_what_to_do() {
+    let long_name = rule("ok", "permit", "principal, action == Action::\"read_logs\", resource");
+    let cases = [
+        ("syntax", "permit (principal, action\n  resource);".to_owned()),
+        ("no id", "\n\npermit (principal, action, resource);".to_owned()),
+        ("no reason", "@id(\"a\")\npermit (principal, action, resource);".to_owned()),
+        ("empty reason", "@id(\"a\")\n@reason(\" \")\npermit (principal, action, resource);".to_owned()),
+        ("same id twice", format!("{long_name}\n{long_name}")),
+        ("unknown action", rule("a", "permit", "principal, action == Action::\"read_log\", resource")),
+        (
+            "unknown attribute",
+            rule("a", "permit", "principal, action, resource").replace(';', "\nwhen { principal.team == \"x\" };"),
+        ),
+        ("a cluster", rule("a", "forbid", "principal, action == Action::\"read_logs\", resource in Cluster::\"c1\"")),
+        (
+            "a job in a condition",
+            rule("a", "permit", "principal, action == Action::\"read_logs\", resource")
+                .replace(';', "\nwhen { resource is Job };"),
+        ),
+        (
+            "the wrong resource",
+            rule("a", "permit", "principal, action == Action::\"read_audit\", resource == Tenant::\"t\""),
+        ),
+        ("a template", rule("a", "permit", "principal == ?principal, action, resource")),
+    ];
+    let report: Vec<String> = cases.iter().map(|(name, text)| format!("# {name}\n{}", rule_errors(text))).collect();
+    insta::assert_snapshot!("broken_rules", report.join("\n\n"));
+}
+
+#[test]
+fn broken_schemas_limits_and_principals_are_refused_with_file_line_and_what_to_do() {
+    let good = rule("a", "permit", "principal, action, resource");
+    let schema = |text: &str| load(text, &good, LIMITS, PRINCIPALS);
+    let limits = |text: &str| load(SCHEMA, &good, text, PRINCIPALS);
+    let principals = |text: &str| load(SCHEMA, &good, LIMITS, text);
+    let cases = [
+        ("schema: syntax", schema("entity Role\nentity Tenant;")),
+        ("schema: an action is missing", schema(&SCHEMA.replace("action read_audit", "action read_the_audit"))),
+        ("schema: an action on something else", schema(&SCHEMA.replace("resource: AuditLog", "resource: Tenant"))),
+        ("limits: syntax", limits("[viewer]\nmax_points = \n")),
+        ("limits: unknown key", limits(&LIMITS.replacen("max_points", "max_point", 1))),
+        ("limits: unknown role", limits(&format!("{LIMITS}\n[guest]\nmax_points = 1\n"))),
+        ("limits: a role is missing", limits(LIMITS.split("[auditor]").next().unwrap())),
+        ("limits: negative", limits(&LIMITS.replacen("max_seconds = 10", "max_seconds = -10", 1))),
+        ("limits: zero, twice", limits(&LIMITS.replacen("11_000", "0", 2))),
+        (
+            "limits: a day under a query",
+            limits(&LIMITS.replacen("bytes_per_day = 250_000_000_000", "bytes_per_day = 1", 1)),
+        ),
+        ("principals: unknown key", principals("[[principal]]\nid = \"a@b\"\nrole = \"viewer\"\nteam = \"x\"")),
+        ("principals: unknown role", principals("[[principal]]\nid = \"a@b\"\nrole = \"root\"")),
+        (
+            "principals: twice",
+            principals(
+                "[[principal]]\nid = \"a@b\"\nrole = \"viewer\"\n[[principal]]\nid = \"a@b\"\nrole = \"operator\"",
+            ),
+        ),
+        ("principals: no tenant", principals("[[principal]]\nid = \"ann\"\nrole = \"viewer\"")),
+        ("principals: a tenant too many", principals("[[principal]]\nid = \"ann@atlas\"\nrole = \"admin\"")),
+        ("principals: an empty tenant", principals("[[principal]]\nid = \"ann@atlas,\"\nrole = \"viewer\"")),
+        ("principals: a tenant twice", principals("[[principal]]\nid = \"ann@atlas,atlas\"\nrole = \"viewer\"")),
+        ("principals: no name", principals("[[principal]]\nid = \"a b@atlas\"\nrole = \"viewer\"")),
+    ];
+    let report: Vec<String> = cases
+        .into_iter()
+        .map(|(name, loaded)| {
+            format!("# {name}\n{}", loaded.map(|_| "it loads".to_owned()).unwrap_or_else(|errors| errors))
+        })
+        .collect();
+    insta::assert_snapshot!("broken_sources", report.join("\n\n"));
+}
+
+#[test]
+fn all_faults_of_all_files_are_named_at_once() {
+    let errors = load(SCHEMA, "permit (principal, action, resource);", "[viewer]", "principal = 1").unwrap_err();
+    let files: Vec<&str> =
+        errors.lines().filter_map(|line| line.split(':').next()).filter(|file| file.contains('.')).collect();
+    assert_eq!(files, ["limits.toml", "principals.toml", "rules/site.cedar"]);
+}
+
+fn decide(rules: &str, role: Role) -> String {
+    let policies = load(SCHEMA, rules, LIMITS, PRINCIPALS).unwrap();
+    let principal = bundle_principal(role, "atlas");
+    let known_tenants = BTreeSet::from(["atlas".to_owned(), "borealis".to_owned()]);
+    let request =
+        Request { principal: &principal, tool: "search_logs", dataset: Dataset::Logs, known_tenants: &known_tenants };
+    let decision = policies.decide(&request);
+    let scope: Vec<String> = decision.scope().iter().flat_map(|scope| scope.tenants()).cloned().collect();
+    format!("{decision} [{}]", scope.join(","))
+}
+
+const PERMIT_ALL: &str = "@id(\"open\")\n@reason(\"everybody reads logs\")\npermit (principal, action == Action::\"read_logs\", resource);\n";
+
+#[test]
+fn no_rule_is_a_deny() {
+    assert_eq!(
+        decide("", Role::Admin),
+        "denied: no rule lets role `admin` read logs, nor any other role; an admin can add one []"
+    );
+}
+
+#[test]
+fn a_rule_that_permits_all_still_opens_own_tenants_only() {
+    assert_eq!(decide(PERMIT_ALL, Role::Viewer), "allowed by rule `open`: everybody reads logs [atlas]");
+}
+
+#[test]
+fn a_forbidding_rule_beats_a_permitting_one_and_gives_its_reason() {
+    let freeze = rule("freeze", "forbid", "principal, action, resource");
+    assert_eq!(decide(&format!("{PERMIT_ALL}{freeze}"), Role::Viewer), "denied: the reason of freeze []");
+}
+
+#[test]
+fn a_forbidding_rule_on_one_tenant_takes_it_out_of_an_admins_scope() {
+    let fence = rule("fence", "forbid", "principal, action == Action::\"read_logs\", resource == Tenant::\"borealis\"");
+    assert_eq!(
+        decide(&format!("{PERMIT_ALL}{fence}"), Role::Admin),
+        "allowed by rule `open`: everybody reads logs [atlas]"
+    );
+}
+
+#[test]
+fn a_rule_may_rest_on_the_tool() {
+    let fence = rule("fence", "forbid", "principal, action, resource")
+        .replace(';', "\nwhen { context.tool == \"search_logs\" };");
+    assert_eq!(decide(&format!("{PERMIT_ALL}{fence}"), Role::Viewer), "denied: the reason of fence []");
+}
+
+#[test]
+fn a_rule_that_cannot_be_evaluated_denies_even_where_another_permits() {
+    // Long addition overflows at evaluation: the validator cannot know.
+    let overflow = rule("overflow", "forbid", "principal, action, resource")
+        .replace(';', "\nwhen { 9223372036854775807 + (if context.tool == \"\" then 0 else 1) == 0 };");
+    assert_eq!(
+        decide(&format!("{PERMIT_ALL}{overflow}"), Role::Viewer),
+        "denied: rule `overflow` could not be evaluated, so nothing is allowed; run `sightline policy check` []"
+    );
+}
