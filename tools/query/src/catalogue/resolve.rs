@@ -70,9 +70,14 @@ fn better<'a>(best: Option<(f64, &'a str)>, next: (f64, &'a str)) -> Option<(f64
     }
 }
 
-/// Similarity from 0 to 1 by letters, where swapped neighbours count as one slip.
+/// Similarity from 0 to 1 by letters, where swapped neighbours count as one slip. Lengths that differ too much end it early: each
+/// letter too many is a slip, and comparing letter by letter is what costs.
 fn similarity(said: &str, name: &str) -> f64 {
-    strsim::normalized_damerau_levenshtein(said, name)
+    let (a, b) = (said.chars().count(), name.chars().count());
+    let longest = a.max(b).max(1) as f64;
+    let of_slips = |slips: usize| 1.0 - slips as f64 / longest;
+    let at_best = of_slips(a.abs_diff(b));
+    if at_best < MIN_SIMILARITY { at_best } else { of_slips(strsim::osa_distance(said, name)) }
 }
 
 /// Lower case, with `_` and `-` as spaces and single spaces between words: `SM-clock`, `sm_clock` and `sm clock` are one.
