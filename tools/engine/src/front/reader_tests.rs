@@ -1,0 +1,92 @@
+use std::collections::BTreeSet;
+
+use super::{Catalogue, check_reader};
+use crate::front::settings::TableFilters;
+
+fn catalogue() -> Catalogue {
+    let pair = |database: &str, table: &str| (database.to_owned(), table.to_owned());
+    Catalogue {
+        tables: BTreeSet::from([pair("obs", "metrics"), pair("obs", "jobs"), pair("default", "notes")]),
+        table_functions: ["file", "url", "merge", "numbers", "view", "remote"].map(str::to_owned).into(),
+    }
+}
+
+fn check(text: &str) -> Result<(), String> {
+    let filters = TableFilters::from([("obs.metrics".to_owned(), "tenant IN ('a')".to_owned())]);
+    check_reader(text.as_bytes(), "default", Some(&filters), &catalogue()).map_err(|error| error.to_string())
+}
+
+#[test]
+fn a_select_over_filtered_tables_passes() {
+    for text in [
+        "SELECT t.node AS a0, max(t.value) AS a1 FROM obs.metrics AS t PREWHERE t.tenant IN {p0:Array(String)} GROUP BY t.node",
+        "SELECT sum(x) FROM (SELECT value AS x FROM `obs`.`metrics`)",
+        "EXPLAIN ESTIMATE SELECT count() FROM obs.metrics",
+        "SELECT number FROM numbers(10)",
+        "SELECT 'obs.jobs; -- url(' FROM obs.metrics",
+    ] {
+        assert_eq!(check(text), Ok(()), "{text}");
+    }
+}
+
+#[test]
+fn tables_without_a_filter_are_refused_in_any_spelling() {
+    for text in [
+        "SELECT 1 FROM obs.jobs",
+        "SELECT 1 FROM obs . jobs",
+        "SELECT 1 FROM `obs`.\"jobs\"",
+        "SELECT 1 FROM notes",
+        "SELECT 1 WHERE 1 IN (SELECT x FROM default.notes)",
+        "SELECT 1 WHERE 1 IN notes",
+    ] {
+        assert!(check(text).unwrap_err().contains("has no filter"), "{text}");
+    }
+}
+
+#[test]
+fn what_reads_past_the_filters_is_refused() {
+    for text in [
+        "SELECT * FROM merge('obs', '.*')",
+        "SELECT * FROM MERGE('obs', '.*')",
+        "SELECT * FROM `merge`('obs', '.*')",
+        "SELECT length(file('/etc/passwd'))",
+        "SELECT dictGetString('d', 'a', 1)",
+        "SELECT joinGet('obs.jobs', 'x', 1)",
+    ] {
+        assert!(check(text).unwrap_err().contains("may not call"), "{text}");
+    }
+    for text in
+        ["DESCRIBE TABLE url('http://x/')", "INSERT INTO obs.metrics SELECT 1", "SHOW TABLES", "EXPLAIN SELECT 1"]
+    {
+        assert!(check(text).unwrap_err().contains("SELECT and EXPLAIN ESTIMATE"), "{text}");
+    }
+    for text in ["SELECT * FROM system.processes", "SELECT 1 IN system.one", "SELECT * FROM information_schema.tables"]
+    {
+        assert!(check(text).unwrap_err().contains("may not read"), "{text}");
+    }
+}
+
+#[test]
+fn text_that_two_lexers_may_cut_differently_is_refused() {
+    for text in
+        ["SELECT 1 FROM obs./**/jobs", "SELECT 1 FROM `\\x6fbs`.jobs", "SELECT ‘x’", "SELECT $a$ x $a$", "SELECT 1 # x"]
+    {
+        assert!(check(text).unwrap_err().contains("may hold no comment"), "{text}");
+    }
+}
+
+#[test]
+fn without_filters_only_the_proof_of_a_kill_passes() {
+    let check =
+        |text: &str| check_reader(text.as_bytes(), "default", None, &catalogue()).map_err(|error| error.to_string());
+    assert_eq!(check("SELECT count() FROM system.processes WHERE query_id = 'a'"), Ok(()));
+    assert_eq!(check("select count() from system.processes where query_id = {id:String}"), Ok(()));
+    for text in [
+        "SELECT 1",
+        "SELECT count() FROM system.processes WHERE query_id = 'a' OR 1",
+        "SELECT count() FROM system.processes WHERE query_id = {id:Identifier}",
+        "SELECT count() FROM system.processes",
+    ] {
+        assert!(check(text).unwrap_err().contains("additional_table_filters"), "{text}");
+    }
+}
