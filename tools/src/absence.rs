@@ -61,8 +61,38 @@ impl Missing {
             .collect()
     }
 
+    /// The answer for an empty result, with whatever probes were made.
+    pub(crate) fn explain_or_empty(
+        &self,
+        tool: &str,
+        empty: &Fetched,
+        fetched: &[Fetched],
+    ) -> Result<ToolOutput, ToolError> {
+        let probes = self.probed(fetched);
+        if !probes.is_empty() {
+            return self.explain(tool, empty, &probes);
+        }
+        let id = evidence_id(1);
+        let mut found = evidence(empty, tool, 1, Content::Rows(Vec::new()));
+        if let Some((name, _)) = &self.metric {
+            found.labels.insert("metric".to_owned(), name.clone());
+        }
+        let headline = self
+            .subject(std::slice::from_ref(&found))
+            .say(" there in this window, but too sparse for a value of what was asked: too few samples to tell growth, or no observations")
+            .cite(&id)
+            .finish();
+        Ok(ToolOutput {
+            evidence: vec![found],
+            claims: vec![headline.clone()],
+            headline: Some(headline),
+            outcome: Some(Outcome::InsufficientData),
+            ..ToolOutput::default()
+        })
+    }
+
     /// The answer, resting on what was empty and on the probes.
-    pub(crate) fn explain(
+    fn explain(
         &self,
         tool: &str,
         empty: &Fetched,

@@ -239,3 +239,7 @@ fn number(name: &str, values: &[String]) -> Result<f64, String> {
     let text = single(name, values)?;
     text.parse().ok().filter(|v: &f64| v.is_finite()).ok_or_else(|| format!("`{text}` is not a number to compare a value with"))
 }
+
+#[cfg(test)]
+#[path = "args_tests.rs"]
+mod tests;

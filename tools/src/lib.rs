@@ -5,12 +5,29 @@
 
 mod absence;
 pub mod args;
+pub mod compare;
+pub mod find_entities;
 mod job_scope;
+pub mod list_events;
+mod list_rows;
+mod listing;
 mod measure;
 pub mod metric_range;
 pub mod reading;
+pub mod registry;
+pub mod search_logs;
 mod sentence;
 pub mod tool;
+pub mod top_k;
 
+pub use compare::Compare;
+pub use find_entities::FindEntities;
+pub use list_events::ListEvents;
 pub use metric_range::MetricRange;
+pub use registry::{SentTool, find, sent_tools, tools};
+pub use search_logs::SearchLogs;
 pub use tool::{AnyTool, Fetched, MAX_ROUNDS, Step, Tool, ToolContext, ToolError, ToolOutput, evidence_id};
+pub use top_k::TopK;
+
+#[cfg(test)]
+mod testing;

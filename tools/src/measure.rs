@@ -5,7 +5,7 @@ use sightline_query::schema::{fits, fitting};
 use sightline_query::{Filter, MetricPart, Query, QueryError, Resolution, Shape};
 
 use crate::reading::{
-    Content, Ranked, coverage, described, evidence, histogram_mean, histogram_quantiles, rank_histogram_mean,
+    Content, Ranked, combines, coverage, described, evidence, histogram_mean, histogram_quantiles, rank_histogram_mean,
     rank_histogram_quantiles, read_rank, read_series, unit_of,
 };
 use crate::tool::{Fetched, ToolContext, ToolError};
@@ -85,6 +85,28 @@ impl Measure {
     /// The unit of the values.
     pub(crate) fn unit(&self) -> Unit {
         unit_of(self.kind, self.unit, self.aggregation)
+    }
+
+    /// Whether two groups' values give their union's: a histogram's quantiles and means do not, without its buckets.
+    pub(crate) fn combines(&self) -> bool {
+        combines(self.aggregation) && matches!(self.parts(), Parts::Plain | Parts::Observations)
+    }
+
+    /// Whether values of groups add up to their union's.
+    pub(crate) fn sums(&self) -> bool {
+        self.combines()
+            && match self.aggregation {
+                Aggregation::Sum | Aggregation::Count | Aggregation::Rate | Aggregation::Increase => true,
+                Aggregation::Avg
+                | Aggregation::Min
+                | Aggregation::Max
+                | Aggregation::Last
+                | Aggregation::Stddev
+                | Aggregation::P50
+                | Aggregation::P90
+                | Aggregation::P95
+                | Aggregation::P99 => false,
+            }
     }
 
     fn parts(&self) -> Parts {

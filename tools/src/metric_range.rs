@@ -1,7 +1,9 @@
 //! `metric_range`: one metric over a time range.
 
 mod facts;
-mod step;
+pub(crate) mod step;
+
+pub(crate) use facts::subject;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -118,13 +120,8 @@ impl Tool for MetricRange {
         }
         let measured = asked.measure.series(&read, &asked.group_by)?;
         if measured.series.is_empty() {
-            let missing = missing(&asked.measure, &rows);
             let Some(empty) = read.first() else { return Ok(ToolOutput::default()) };
-            let probes = missing.probed(fetched);
-            if probes.is_empty() {
-                return Ok(facts::too_few(&asked.measure, empty, measured_nothing(&asked.measure)));
-            }
-            return missing.explain(NAME, empty, &probes);
+            return missing(&asked.measure, &rows).explain_or_empty(NAME, empty, fetched);
         }
         let mut evidence = asked.measure.series_evidence(&read, &asked.group_by, measured, NAME, 1)?;
         let fixed = fixed_entity(&rows.filters, args.job.as_deref());
@@ -133,7 +130,7 @@ impl Tool for MetricRange {
                 piece.labels.insert("job".to_owned(), job.clone());
             }
         }
-        facts::output(&asked.measure, evidence, &fixed)
+        Ok(facts::output(&asked.measure, evidence, &fixed))
     }
 }
 
@@ -176,14 +173,6 @@ pub(crate) fn missing(measure: &Measure, rows: &Rows) -> Missing {
         metric: Some((measure.metric.clone(), measure.probe_part())),
         range: rows.range,
         filtered: !rows.filters.is_empty() || rows.placement.is_some(),
-    }
-}
-
-fn measured_nothing(measure: &Measure) -> &'static str {
-    use sightline_model::Aggregation::{Increase, Rate};
-    match measure.aggregation {
-        Rate | Increase => " has too few samples in this window to tell how much it grew",
-        _ => " has samples in this window, but no observations",
     }
 }
 
@@ -234,3 +223,7 @@ pub(crate) fn unknown_job(tool: &str, fetched: &[Fetched]) -> ToolOutput {
         ..ToolOutput::default()
     }
 }
+
+#[cfg(test)]
+#[path = "metric_range_tests.rs"]
+mod tests;

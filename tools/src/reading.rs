@@ -159,3 +159,7 @@ fn combined(left: Point, right: Point, aggregation: Aggregation) -> Point {
         count: left.count + right.count,
     }
 }
+
+#[cfg(test)]
+#[path = "reading_tests.rs"]
+mod tests;

@@ -5,9 +5,9 @@ use sightline_model::{
 };
 
 use crate::measure::Measure;
-use crate::reading::{Content, evidence, stat, stats};
+use crate::reading::{stat, stats};
 use crate::sentence::{Sentence, WHOLE, at, fact, format_for, stat_of};
-use crate::tool::{Fetched, ToolError, ToolOutput, evidence_id};
+use crate::tool::ToolOutput;
 
 /// More series than this are not described one by one.
 const MAX_DESCRIBED: usize = 4;
@@ -16,7 +16,7 @@ const MAX_STOPPED: usize = 3;
 /// Below this share of the expected samples the reader is told. Chosen: scrapes that are lost now and then stay above it.
 const GOOD_COVERAGE: f64 = 0.9;
 
-pub(super) fn output(measure: &Measure, evidence: Vec<Evidence>, fixed: &Entity) -> Result<ToolOutput, ToolError> {
+pub(super) fn output(measure: &Measure, evidence: Vec<Evidence>, fixed: &Entity) -> ToolOutput {
     let mut output = ToolOutput { outcome: Some(Outcome::Answered), ..ToolOutput::default() };
     if let Some(values) = evidence.first() {
         let cited: Vec<EvidenceId> = evidence.iter().map(|e| e.id.clone()).collect();
@@ -27,7 +27,7 @@ pub(super) fn output(measure: &Measure, evidence: Vec<Evidence>, fixed: &Entity)
         output.data_health = health(values);
     }
     output.evidence = evidence;
-    Ok(output)
+    output
 }
 
 fn describe(measure: &Measure, values: &Evidence, fixed: &Entity) -> Vec<Sentence> {
@@ -59,24 +59,21 @@ fn describe(measure: &Measure, values: &Evidence, fixed: &Entity) -> Vec<Sentenc
 }
 
 /// `gpu_temperature of GPU 3, node n07`: the metric, then what the series and the filters say it is of.
-fn subject(measure: &Measure, values: &Evidence, entity: &Entity, fixed: &Entity) -> Sentence {
+pub(crate) fn subject(measure: &Measure, values: &Evidence, entity: &Entity, fixed: &Entity) -> Sentence {
     let mut whole = fixed.clone();
     whole.extend(entity.clone());
     let sentence = Sentence::new()
         .say(match measure.aggregation {
-            Aggregation::Avg
-            | Aggregation::Last
-            | Aggregation::Rate
-            | Aggregation::Increase
-            | Aggregation::Min
-            | Aggregation::Max => "",
+            Aggregation::Avg | Aggregation::Last | Aggregation::Min | Aggregation::Max => "",
+            Aggregation::Rate => "the rate of ",
+            Aggregation::Increase => "the increase of ",
             Aggregation::Sum => "the sum of samples of ",
             Aggregation::Count => "the number of samples of ",
             Aggregation::Stddev => "the standard deviation of ",
             Aggregation::P50 => "the median of ",
-            Aggregation::P90 => "the ninetieth percentile of ",
-            Aggregation::P95 => "the ninety-fifth percentile of ",
-            Aggregation::P99 => "the ninety-ninth percentile of ",
+            Aggregation::P90 => "p90 of ",
+            Aggregation::P95 => "p95 of ",
+            Aggregation::P99 => "p99 of ",
         })
         .value(&values.id, "metric", &measure.metric);
     if whole.is_empty() { sentence } else { sentence.say(" of ").entity(&values.id, &whole) }
@@ -87,6 +84,7 @@ fn of_series(measure: &Measure, values: &Evidence, series: &Series, stats: &Stat
     level(sentence, measure, &values.id, &series.entity, stats, measure.unit())
 }
 
+/// The level of one series, or of all together for an empty entity, in the words that fit the aggregation.
 fn level(
     sentence: Sentence,
     measure: &Measure,
@@ -122,7 +120,7 @@ fn level(
             between(sentence, number, stats)
         }
         Aggregation::Increase => {
-            let sentence = sentence.say(" grew by ").number(
+            let sentence = sentence.say(" was ").number(
                 stat_of(id, entity, Stat::Sum),
                 // The sum of a step's worth each is at least as large as the largest.
                 format_for(stats.max, unit),
@@ -205,20 +203,5 @@ fn health(values: &Evidence) -> Vec<String> {
         vec!["samples are missing in this window; the gaps are listed under coverage and are not zeros".to_owned()]
     } else {
         Vec::new()
-    }
-}
-
-/// Samples were there, but no value follows from them.
-pub(super) fn too_few(measure: &Measure, read: &Fetched, words: &'static str) -> ToolOutput {
-    let id = evidence_id(1);
-    let mut found = evidence(read, super::NAME, 1, Content::Rows(Vec::new()));
-    found.labels.insert("metric".to_owned(), measure.metric.clone());
-    let headline = Sentence::new().value(&id, "metric", &measure.metric).say(words).cite(&id).finish();
-    ToolOutput {
-        evidence: vec![found],
-        claims: vec![headline.clone()],
-        headline: Some(headline),
-        outcome: Some(Outcome::InsufficientData),
-        ..ToolOutput::default()
     }
 }

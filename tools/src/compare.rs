@@ -1,0 +1,167 @@
+//! `compare`: one metric in two windows or over two sets of rows, and whether it differs.
+
+mod facts;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use sightline_model::{Dataset, TimeRange};
+use sightline_query::Shape;
+
+use crate::args::{AggregationArg, FilterArg, Instant, filters, window};
+use crate::measure::{Measure, Rows};
+use crate::metric_range::{fixed_entity, missing, step};
+use crate::tool::{Fetched, Step, Tool, ToolContext, ToolError, ToolOutput};
+
+const NAME: &str = "compare";
+
+/// What to compare with what.
+#[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CompareArgs {
+    /// Canonical, stored or everyday name.
+    pub metric: String,
+    /// Start, UTC.
+    pub from: Instant,
+    /// End, exclusive.
+    pub to: Instant,
+    /// All must hold.
+    #[serde(default)]
+    pub filters: Vec<FilterArg>,
+    /// Start of the base window; default: the same window.
+    #[serde(default)]
+    pub base_from: Option<Instant>,
+    /// End of the base window.
+    #[serde(default)]
+    pub base_to: Option<Instant>,
+    /// Rows of the base; default: the same filters.
+    #[serde(default)]
+    pub base_filters: Option<Vec<FilterArg>>,
+    /// Default: by kind.
+    #[serde(default)]
+    pub aggregation: Option<AggregationArg>,
+}
+
+/// Two windows or cohorts of one metric.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Compare;
+
+struct Asked {
+    measure: Measure,
+    /// The base, then what is compared with it.
+    sides: [Rows; 2],
+    step_ms: u64,
+}
+
+impl CompareArgs {
+    fn asked(&self, context: &ToolContext<'_>) -> Result<Asked, ToolError> {
+        let fault = |reason: &str| ToolError::Arguments { tool: NAME, reason: reason.to_owned() };
+        let range = window(NAME, self.from, self.to, context.as_of)?;
+        let base_range = match (self.base_from, self.base_to) {
+            (Some(from), Some(to)) => window(NAME, from, to, context.as_of)?,
+            (None, None) => range,
+            (Some(_), None) | (None, Some(_)) => {
+                return Err(fault("a base window needs both `base_from` and `base_to`"));
+            }
+        };
+        let side = |range: TimeRange, conditions: &[FilterArg]| -> Result<Rows, ToolError> {
+            Ok(Rows { range, filters: filters(NAME, Dataset::Metrics, conditions)?, placement: None })
+        };
+        let base = side(base_range, self.base_filters.as_deref().unwrap_or(&self.filters))?;
+        let other = side(range, &self.filters)?;
+        if base.range == other.range && base.filters == other.filters {
+            return Err(fault(
+                "both sides are the same; name another window with `base_from` and `base_to`, or other rows with `base_filters`",
+            ));
+        }
+        // One step for both sides, so that their points mean the same.
+        let longer = if base_range.millis() > range.millis() { base_range } else { range };
+        let shorter = if base_range.millis() > range.millis() { range } else { base_range };
+        let step_ms = step::default_ms(longer, 0).min(u64::try_from(shorter.millis()).unwrap_or(1000).max(1000));
+        Ok(Asked {
+            measure: Measure::resolve(NAME, context, &self.metric, self.aggregation.map(|a| a.0))?,
+            sides: [base, other],
+            step_ms,
+        })
+    }
+}
+
+impl Tool for Compare {
+    type Args = CompareArgs;
+
+    const NAME: &'static str = NAME;
+    const DESCRIPTION: &'static str = "One metric in two windows or two sets of rows: the difference, and whether it is one.";
+
+    fn plan(&self, args: &Self::Args, context: &ToolContext<'_>, fetched: &[Fetched]) -> Result<Step, ToolError> {
+        let asked = args.asked(context)?;
+        let read = reads(fetched);
+        if read.is_empty() {
+            let queries = asked.sides.iter().flat_map(|rows| {
+                asked.measure.queries(rows, &[], |group_by, aggregation| Shape::Series {
+                    step_ms: asked.step_ms,
+                    group_by,
+                    aggregation,
+                    limit: context.max_rows,
+                })
+            });
+            return Ok(Step::Fetch(queries.collect()));
+        }
+        if read.iter().any(|f| f.result.truncated) {
+            return Err(cut(context));
+        }
+        for (rows, side) in asked.sides.iter().zip(halves(&read)) {
+            let missing = missing(&asked.measure, rows);
+            if side.iter().all(|f| f.result.rows.is_empty()) && missing.probed(fetched).is_empty() {
+                return Ok(Step::Fetch(missing.probes(context)));
+            }
+        }
+        Ok(Step::Done)
+    }
+
+    fn interpret(
+        &self,
+        args: &Self::Args,
+        context: &ToolContext<'_>,
+        fetched: &[Fetched],
+    ) -> Result<ToolOutput, ToolError> {
+        let asked = args.asked(context)?;
+        let read = reads(fetched);
+        if read.iter().any(|f| f.result.truncated) {
+            return Err(cut(context));
+        }
+        let mut pieces = Vec::new();
+        let mut heads = Vec::new();
+        for (rows, side) in asked.sides.iter().zip(halves(&read)) {
+            let measured = asked.measure.series(side, &[])?;
+            if measured.series.is_empty() {
+                let Some(empty) = side.first() else { return Ok(ToolOutput::default()) };
+                return missing(&asked.measure, rows).explain_or_empty(NAME, empty, fetched);
+            }
+            heads.push(pieces.len());
+            pieces.extend(asked.measure.series_evidence(side, &[], measured, NAME, pieces.len() + 1)?);
+        }
+        let same = fixed_entity(&asked.sides[1].filters, None);
+        Ok(facts::output(&asked.measure, pieces, &heads, &same))
+    }
+}
+
+fn reads(fetched: &[Fetched]) -> Vec<&Fetched> {
+    fetched.iter().filter(|f| matches!(f.query.query().shape, Shape::Series { .. })).collect()
+}
+
+/// The reads of the base and those of the other side: as many each.
+fn halves<'a>(read: &'a [&'a Fetched]) -> [&'a [&'a Fetched]; 2] {
+    let (base, other) = read.split_at_checked(read.len() / 2).unwrap_or((read, &[]));
+    [base, other]
+}
+
+fn cut(context: &ToolContext<'_>) -> ToolError {
+    ToolError::Cut {
+        what: "the series to compare".to_owned(),
+        limit: context.max_rows,
+        narrow: "compare shorter windows or narrow the rows with `filters`".to_owned(),
+    }
+}
+
+#[cfg(test)]
+#[path = "compare_tests.rs"]
+mod tests;

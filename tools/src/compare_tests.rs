@@ -1,0 +1,73 @@
+use serde_json::{Value, json};
+use sightline_model::{Cell, Outcome};
+use sightline_query::Query;
+
+use super::*;
+use crate::testing::{at, context, f, n, planned, read_out, run, s, t, text};
+
+fn args(more: Value) -> Value {
+    let mut args = json!({
+        "metric": "gpu_temperature", "from": text(3600), "to": text(4200), "base_from": text(0), "base_to": text(600),
+        "filters": [{ "dim": "node", "values": ["n1"] }],
+    });
+    args.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    args
+}
+
+fn sides(base: f64, other: f64, spread: f64) -> impl Fn(&Query) -> Vec<Vec<Cell>> {
+    move |q| {
+        let (start, level) = if q.range.from() == at(0) { (0, base) } else { (3600, other) };
+        (0..40)
+            .map(|step| {
+                let v = level + spread * (f64::from(step % 5) - 2.0);
+                vec![t(start + i64::from(step) * 15), s("DCGM_FI_DEV_GPU_TEMP"), n(1), f(v), f(v), f(v)]
+            })
+            .collect()
+    }
+}
+
+#[test]
+fn the_plan_was_looked_at() {
+    let windows = planned(&Compare, &args(json!({})));
+    let cohorts = planned(
+        &Compare,
+        &args(json!({ "metric": "ttft", "base_from": null, "base_to": null, "filters": [],
+            "base_filters": [{ "dim": "service", "op": "not", "values": ["chat"] }], "aggregation": "avg" })),
+    );
+    insta::assert_debug_snapshot!("plan_compare", [windows, cohorts]);
+}
+
+#[test]
+fn verdicts_follow_level_and_spread() {
+    let told = |base: f64, other: f64, spread: f64| {
+        let (_, output) = run(&Compare, &args(json!({})), sides(base, other, spread)).unwrap();
+        read_out(&output).join("; ")
+    };
+    insta::assert_snapshot!(
+        [told(60.0, 72.0, 1.0), told(72.0, 60.0, 1.0), told(60.0, 61.0, 1.0), told(10.0, 11.0, 9.0), told(0.0, 0.0, 0.0)].join("\n")
+    );
+}
+
+#[test]
+fn too_few_points_decide_nothing() {
+    let rows = |q: &Query| sides(60.0, 90.0, 0.0)(q).into_iter().take(3).collect();
+    let (_, output) = run(&Compare, &args(json!({})), rows).unwrap();
+    assert_eq!(output.outcome, Some(Outcome::InsufficientData));
+    assert!(read_out(&output)[0].contains("too little data on one side"));
+}
+
+#[test]
+fn a_side_without_data_is_explained() {
+    let rows = |q: &Query| if q.range.from() == at(0) { sides(60.0, 60.0, 1.0)(q) } else { Vec::new() };
+    let (all, output) = run(&Compare, &args(json!({ "filters": [] })), rows).unwrap();
+    assert_eq!((all.len(), output.outcome), (3, Some(Outcome::InsufficientData)));
+    assert_eq!(read_out(&output).len(), 1);
+}
+
+#[test]
+fn a_comparison_with_itself_is_refused() {
+    let error = |more: Value| crate::AnyTool::plan(&Compare, &args(more), &context(), &[]).unwrap_err().to_string();
+    insta::assert_snapshot!(
+        [error(json!({ "base_from": null, "base_to": null })), error(json!({ "base_to": null }))].join("\n")
+    );
+}

@@ -1,0 +1,179 @@
+//! What to fetch about a job: a survey of every signal, then a closer look at what changed.
+
+use std::collections::BTreeSet;
+
+use jiff::SignedDuration;
+use sightline_diagnosis::{Focus, Scope as Level, Signal};
+use sightline_model::{Aggregation, Dataset, Dim, MetricKind, TimeRange};
+use sightline_query::{Filter, Match, MetricPart, Order, Query, Shape};
+
+use crate::job_correlation::scope::Scope;
+use crate::tool::ToolContext;
+
+/// Points wanted of each series in the survey: at most a chart of a page's width, at least enough to tell a fault of an hour in
+/// a day.
+const MOST_STEPS: u64 = 300;
+const FEWEST_STEPS: u64 = 96;
+
+/// Points of one metric over all GPUs that the survey aims at; thirty metrics of this size are read within a second.
+const POINTS: u64 = 24_000;
+
+/// Lengths of a step, seconds: none is below the exporter's default interval, and all divide the next tier's.
+const STEPS: [u64; 10] = [30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 21_600];
+
+/// Log lines and events looked at.
+const MAX_LINES: u32 = 2_000;
+
+/// The kernel log lines that some cause reads.
+const LOG_PATTERN: &str = "Xid|[Cc]heckpoint";
+
+/// How much of the range is read to learn which GPU sits at which bus address: it does not change while a node is up.
+const BUS_RANGE: SignedDuration = SignedDuration::from_hours(1);
+
+/// The second round: every signal, over the job's own GPUs and nodes.
+pub(super) fn survey(context: &ToolContext<'_>, scope: &Scope) -> Vec<Query> {
+    let step_ms = survey_step_ms(scope);
+    let mut queries = Vec::new();
+    for signal in Signal::ALL {
+        // Only what a job is made of is read; a job without known GPUs has no node to ask about.
+        if signal.scope() != Level::Job && scope.placements.is_empty() {
+            continue;
+        }
+        for metric in signal.metrics() {
+            let Some(aggregation) = aggregation(context, metric) else { continue };
+            let group_by = with_stored_name(group_by(*signal));
+            let shape = Shape::Series { step_ms, group_by, aggregation, limit: context.max_rows };
+            queries.push(of_metric(scope, *signal, metric, None, scope.range, shape));
+        }
+    }
+    if context.may_read(Dataset::Logs) && !scope.placements.is_empty() {
+        let body = Filter::Dim { dim: Dim::Body, matches: Match::Regex(LOG_PATTERN.to_owned()) };
+        let mut filters = node_filters(scope);
+        filters.push(body);
+        queries.push(lines(context, Dataset::Logs, scope.range, filters));
+        queries.push(bus_addresses(context, scope));
+    }
+    if context.may_read(Dataset::Events) {
+        queries.push(lines(context, Dataset::Events, scope.range, cluster_filter(scope)));
+    }
+    queries
+}
+
+/// The third round: the stretches that deserve it, as they are stored, or in the exporter's own steps where they are long.
+pub(super) fn closer(context: &ToolContext<'_>, scope: &Scope, wanted: &[Focus]) -> Vec<Query> {
+    let mut queries: Vec<Query> = Vec::new();
+    for focus in wanted {
+        let Some(range) = focus.range.intersect(&scope.range) else { continue };
+        let group_by = with_stored_name(group_by(focus.signal));
+        // The job's own series may come once a rank.
+        let members = if focus.placements.is_empty() { scope.placements.len() } else { focus.placements.len() };
+        let members = members.max(1) as u64;
+        let Some(aggregation) = aggregation(context, &focus.metric) else { continue };
+        // Samples of a second over half an hour are as many as steps of half a minute over half a day.
+        let steps = range.millis().unsigned_abs() / 1000;
+        let shape = if steps * members <= POINTS && aggregation != Aggregation::Increase {
+            Shape::Samples { group_by, limit: context.max_rows }
+        } else {
+            let step_ms = step_ms(range, POINTS / members);
+            Shape::Series { step_ms, group_by, aggregation, limit: context.max_rows }
+        };
+        let pairs: Vec<(String, String)> = focus.placements.iter().map(|p| (p.node.clone(), p.gpu.clone())).collect();
+        let placement = (!pairs.is_empty()).then_some(pairs);
+        let query = of_metric(scope, focus.signal, &focus.metric, placement, range, shape);
+        if !queries.contains(&query) {
+            queries.push(query);
+        }
+    }
+    queries
+}
+
+/// How a metric is combined per step; `None` for metrics that the catalogue lacks or keeps as histograms.
+pub(super) fn aggregation(context: &ToolContext<'_>, metric: &str) -> Option<Aggregation> {
+    match context.catalogue.get(metric)?.kind() {
+        MetricKind::Gauge => Some(Aggregation::Avg),
+        MetricKind::Counter => Some(Aggregation::Increase),
+        MetricKind::State => Some(Aggregation::Last),
+        MetricKind::Histogram => None,
+    }
+}
+
+/// What tells the series of a signal apart.
+pub(super) fn group_by(signal: Signal) -> Vec<Dim> {
+    let label = |key: &str| Dim::Label(key.to_owned());
+    match signal.scope() {
+        Level::Gpu => vec![Dim::Node, Dim::Gpu],
+        Level::Node => vec![Dim::Node, label("device"), label("port")],
+        Level::Job => match signal {
+            // Ranks of a synchronous job agree on these.
+            Signal::StepTime | Signal::Throughput | Signal::CheckpointTime => Vec::new(),
+            _ => vec![Dim::Node, Dim::Gpu, label("rank")],
+        },
+    }
+}
+
+/// The stored name is read along, so that the evidence can say which spelling was found.
+fn with_stored_name(mut group_by: Vec<Dim>) -> Vec<Dim> {
+    group_by.push(Dim::Metric);
+    group_by
+}
+
+fn of_metric(
+    scope: &Scope,
+    signal: Signal,
+    metric: &str,
+    placement: Option<Vec<(String, String)>>,
+    range: TimeRange,
+    shape: Shape,
+) -> Query {
+    let all = || scope.placements.iter().map(|p| (p.node.clone(), p.gpu.clone())).collect();
+    let (filters, placement) = match signal.scope() {
+        Level::Gpu => (cluster_filter(scope), Some(placement.unwrap_or_else(all))),
+        Level::Node => (node_filters(scope), None),
+        Level::Job => {
+            let mut filters = cluster_filter(scope);
+            filters.push(Filter::Dim { dim: Dim::Label("job".to_owned()), matches: Match::Eq(scope.job.clone()) });
+            (filters, None)
+        }
+    };
+    let metric = Some(metric.to_owned());
+    Query { dataset: Dataset::Metrics, metric, part: MetricPart::Samples, range, filters, placement, shape }
+}
+
+fn lines(context: &ToolContext<'_>, dataset: Dataset, range: TimeRange, filters: Vec<Filter>) -> Query {
+    let shape = Shape::Rows { order: Order::Ascending, limit: context.max_rows.min(MAX_LINES) };
+    Query { dataset, metric: None, part: MetricPart::Samples, range, filters, placement: None, shape }
+}
+
+fn bus_addresses(context: &ToolContext<'_>, scope: &Scope) -> Query {
+    let until = scope.range.from().checked_add(BUS_RANGE).unwrap_or(scope.range.to());
+    let range = TimeRange::new(scope.range.from(), until.min(scope.range.to())).unwrap_or(scope.range);
+    let of = vec![Dim::Node, Dim::Gpu, Dim::Label("pci_bus_id".to_owned())];
+    let shape = Shape::Distinct { of, limit: context.max_rows };
+    of_metric(scope, Signal::GpuTemperature, "gpu_temperature", None, range, shape)
+}
+
+fn cluster_filter(scope: &Scope) -> Vec<Filter> {
+    if scope.cluster.is_empty() {
+        return Vec::new();
+    }
+    vec![Filter::Dim { dim: Dim::Cluster, matches: Match::Eq(scope.cluster.clone()) }]
+}
+
+fn node_filters(scope: &Scope) -> Vec<Filter> {
+    let nodes: BTreeSet<String> = scope.placements.iter().map(|p| p.node.clone()).collect();
+    let mut filters = cluster_filter(scope);
+    filters.push(Filter::Dim { dim: Dim::Node, matches: Match::In(nodes.into_iter().collect()) });
+    filters
+}
+
+fn survey_step_ms(scope: &Scope) -> u64 {
+    let gpus = scope.placements.len().max(1) as u64;
+    step_ms(scope.range, (POINTS / gpus).clamp(FEWEST_STEPS, MOST_STEPS))
+}
+
+fn step_ms(range: TimeRange, steps: u64) -> u64 {
+    let wanted = (range.millis().unsigned_abs() / 1000).div_ceil(steps.max(1));
+    let seconds = STEPS.into_iter().find(|s| *s >= wanted).unwrap_or(wanted);
+    // A step is never longer than its window.
+    (seconds * 1000).min(range.millis().unsigned_abs().max(1000))
+}

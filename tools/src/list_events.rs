@@ -1,0 +1,110 @@
+//! `list_events`: alerts, deploys, driver upgrades, faults and the like, in time order.
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use sightline_model::{Dataset, Dim, FactPath, Outcome};
+use sightline_query::{Filter, Match, Order};
+
+use crate::args::{FilterArg, Instant, filters, window};
+use crate::listing::{Listing, limit};
+use crate::sentence::{Sentence, at};
+use crate::tool::{Fetched, Step, Tool, ToolContext, ToolError, ToolOutput};
+
+const NAME: &str = "list_events";
+/// So many events are told in sentences; the rows hold the rest.
+const MAX_TOLD: usize = 5;
+
+/// Which events.
+#[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ListEventsArgs {
+    /// Start, UTC.
+    pub from: Instant,
+    /// End, exclusive.
+    pub to: Instant,
+    /// alert, deploy, driver_upgrade, config, scale, preemption, fault, maintenance or another.
+    #[serde(default)]
+    pub kind: Option<String>,
+    /// All must hold.
+    #[serde(default)]
+    pub filters: Vec<FilterArg>,
+    /// Default 100.
+    #[serde(default)]
+    pub limit: Option<u32>,
+}
+
+/// Events.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ListEvents;
+
+impl ListEventsArgs {
+    fn listing(&self, context: &ToolContext<'_>) -> Result<Listing, ToolError> {
+        let mut conditions = filters(NAME, Dataset::Events, &self.filters)?;
+        if let Some(kind) = &self.kind {
+            conditions.push(Filter::Dim { dim: Dim::Kind, matches: Match::Eq(kind.clone()) });
+        }
+        Ok(Listing {
+            tool: NAME,
+            dataset: Dataset::Events,
+            range: window(NAME, self.from, self.to, context.as_of)?,
+            filters: conditions,
+            order: Order::Ascending,
+            limit: limit(NAME, self.limit, context)?,
+            count_by: Vec::new(),
+        })
+    }
+}
+
+impl Tool for ListEvents {
+    type Args = ListEventsArgs;
+
+    const NAME: &'static str = NAME;
+    const DESCRIPTION: &'static str = "Alerts, deploys, driver upgrades, faults and other events in time order.";
+
+    fn plan(&self, args: &Self::Args, context: &ToolContext<'_>, fetched: &[Fetched]) -> Result<Step, ToolError> {
+        args.listing(context)?.plan(context, fetched)
+    }
+
+    fn interpret(
+        &self,
+        args: &Self::Args,
+        context: &ToolContext<'_>,
+        fetched: &[Fetched],
+    ) -> Result<ToolOutput, ToolError> {
+        let listed = match args.listing(context)?.read(context, fetched, |_| ())? {
+            Ok(listed) => listed,
+            Err(none) => return Ok(none),
+        };
+        let mut sentences: Vec<Sentence> = listed.totals(" events in this window");
+        if let Some(rows) = listed.evidence.first() {
+            for (index, row) in rows.rows.iter().enumerate().take(MAX_TOLD) {
+                let kind = row.fields.get("kind").map_or("", String::as_str);
+                let mut sentence = Sentence::new()
+                    .time(at(&rows.id, FactPath::RowTime { row: index }))
+                    .say(": ")
+                    .value(&rows.id, "kind", kind);
+                if !row.entity.is_empty() {
+                    sentence = sentence.say(", ").entity(&rows.id, &row.entity);
+                }
+                if row.fields.contains_key("body") {
+                    sentence = sentence
+                        .say(": ")
+                        .quote(at(&rows.id, FactPath::RowField { row: index, field: "body".to_owned() }));
+                }
+                sentences.push(sentence);
+            }
+        }
+        let claims: Vec<_> = sentences.into_iter().map(Sentence::finish).collect();
+        Ok(ToolOutput {
+            headline: claims.first().cloned(),
+            claims,
+            outcome: Some(Outcome::Answered),
+            evidence: listed.evidence,
+            ..ToolOutput::default()
+        })
+    }
+}
+
+#[cfg(test)]
+#[path = "list_events_tests.rs"]
+mod tests;

@@ -1,0 +1,213 @@
+//! `top_k`: entities ranked by a metric over a window, with the total and what the rest amounts to.
+
+mod facts;
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use sightline_model::{Dataset, Dim, EvidenceRow};
+use sightline_query::{Order, Shape};
+
+use crate::args::{AggregationArg, FilterArg, Instant, OrderArg, dims, filters, window};
+use crate::job_scope::{JobScope, job_scope};
+use crate::measure::{Measure, Rows};
+use crate::metric_range::{fixed_entity, missing, unknown_job};
+use crate::reading::{Ranked, combined_value, sort_ranked};
+use crate::tool::{Fetched, Step, Tool, ToolContext, ToolError, ToolOutput};
+
+const NAME: &str = "top_k";
+/// How many come back unless said otherwise.
+const DEFAULT_K: usize = 10;
+/// The most that come back: more is a table, which `metric_range` gives.
+const MAX_K: usize = 100;
+
+/// What to rank.
+#[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TopKArgs {
+    /// Canonical, stored or everyday name.
+    pub metric: String,
+    /// Start, UTC.
+    pub from: Instant,
+    /// End, exclusive.
+    pub to: Instant,
+    /// What is ranked: each combination.
+    pub group_by: Vec<String>,
+    /// Default 10.
+    #[serde(default)]
+    pub k: Option<u32>,
+    /// Which end comes first.
+    #[serde(default)]
+    pub order: OrderArg,
+    /// Only this job's GPUs, while it ran.
+    #[serde(default)]
+    pub job: Option<String>,
+    /// All must hold.
+    #[serde(default)]
+    pub filters: Vec<FilterArg>,
+    /// Default: by kind.
+    #[serde(default)]
+    pub aggregation: Option<AggregationArg>,
+}
+
+/// A ranking of entities by a metric.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct TopK;
+
+struct Asked {
+    measure: Measure,
+    group_by: Vec<Dim>,
+    k: usize,
+    scope: JobScope,
+}
+
+impl TopKArgs {
+    fn asked(&self, context: &ToolContext<'_>, fetched: &[Fetched]) -> Result<Asked, ToolError> {
+        let fault = |reason: String| ToolError::Arguments { tool: NAME, reason };
+        let rows = Rows {
+            range: window(NAME, self.from, self.to, context.as_of)?,
+            filters: filters(NAME, Dataset::Metrics, &self.filters)?,
+            placement: None,
+        };
+        let group_by = dims(Dataset::Metrics, &self.group_by);
+        if group_by.is_empty() {
+            return Err(fault("`group_by` is empty, so there is nothing to rank; name for example `node` and `gpu`".to_owned()));
+        }
+        let k = self.k.map_or(DEFAULT_K, |k| usize::try_from(k).unwrap_or(usize::MAX));
+        if k == 0 || k > MAX_K {
+            return Err(fault(format!("`k` is {k}; between 1 and {MAX_K} can be listed")));
+        }
+        Ok(Asked {
+            measure: Measure::resolve(NAME, context, &self.metric, self.aggregation.map(|a| a.0))?,
+            group_by,
+            k,
+            scope: job_scope(context, self.job.as_deref(), rows, fetched)?,
+        })
+    }
+}
+
+impl Tool for TopK {
+    type Args = TopKArgs;
+
+    const NAME: &'static str = NAME;
+    const DESCRIPTION: &'static str = "Entities ranked by one metric over a window, with the total and the rest.";
+
+    fn plan(&self, args: &Self::Args, context: &ToolContext<'_>, fetched: &[Fetched]) -> Result<Step, ToolError> {
+        let asked = args.asked(context, fetched)?;
+        let rows = match asked.scope {
+            JobScope::Ask(query) => return Ok(Step::Fetch(vec![*query])),
+            JobScope::Unknown => return Ok(Step::Done),
+            JobScope::Known(rows) => rows,
+        };
+        let read = reads(fetched);
+        if read.is_empty() {
+            let order = Order::from(args.order);
+            // Every group is asked for, not the first k: the total and the rest can only be told from all of them.
+            return Ok(Step::Fetch(asked.measure.queries(&rows, &asked.group_by, |group_by, aggregation| Shape::Rank {
+                group_by,
+                aggregation,
+                order,
+                limit: context.max_rows,
+            })));
+        }
+        if read.iter().any(|f| f.result.truncated) {
+            return Err(cut(context));
+        }
+        let missing = missing(&asked.measure, &rows);
+        if read.iter().all(|f| f.result.rows.is_empty()) && missing.probed(fetched).is_empty() {
+            return Ok(Step::Fetch(missing.probes(context)));
+        }
+        Ok(Step::Done)
+    }
+
+    fn interpret(
+        &self,
+        args: &Self::Args,
+        context: &ToolContext<'_>,
+        fetched: &[Fetched],
+    ) -> Result<ToolOutput, ToolError> {
+        let asked = args.asked(context, fetched)?;
+        let rows = match asked.scope {
+            JobScope::Known(rows) => rows,
+            JobScope::Ask(_) | JobScope::Unknown => return Ok(unknown_job(NAME, fetched)),
+        };
+        let read = reads(fetched);
+        if read.iter().any(|f| f.result.truncated) {
+            return Err(cut(context));
+        }
+        let mut ranked = asked.measure.ranked(&read, &asked.group_by)?;
+        // A row that lacks every dimension asked for is no entity: a node's metric when GPUs are ranked.
+        ranked.retain(|r| !r.entity.is_empty());
+        if ranked.is_empty() {
+            let Some(empty) = read.first() else { return Ok(ToolOutput::default()) };
+            return missing(&asked.measure, &rows).explain_or_empty(NAME, empty, fetched);
+        }
+        sort_ranked(&mut ranked, args.order.into());
+        let listed = listed(&asked.measure, &ranked, asked.k);
+        let mut evidence = asked.measure.rank_evidence(&read, &asked.group_by, listed, NAME, 1)?;
+        if let Some(head) = evidence.first_mut() {
+            head.total = ranked.len() as u64;
+            head.returned = ranked.len().min(asked.k) as u64;
+            head.coverage.seen = ranked.iter().map(|r| r.count).sum();
+        }
+        if let Some(job) = &args.job {
+            for piece in &mut evidence {
+                piece.labels.insert("job".to_owned(), job.clone());
+            }
+        }
+        let fixed = fixed_entity(&rows.filters, args.job.as_deref());
+        Ok(facts::output(&asked.measure, evidence, &ranked, args.order, &fixed))
+    }
+}
+
+fn reads(fetched: &[Fetched]) -> Vec<&Fetched> {
+    fetched.iter().filter(|f| matches!(f.query.query().shape, Shape::Rank { .. })).collect()
+}
+
+/// The first k as rows, and one for all others together.
+fn listed(measure: &Measure, ranked: &[Ranked], k: usize) -> Vec<EvidenceRow> {
+    let mut rows: Vec<EvidenceRow> = ranked
+        .iter()
+        .take(k)
+        .zip(1..)
+        .map(|(r, rank)| EvidenceRow {
+            entity: r.entity.clone(),
+            value: Some(r.value),
+            rank: Some(rank),
+            ..EvidenceRow::default()
+        })
+        .collect();
+    rows.extend(everything_else(measure, ranked.get(k..).unwrap_or_default()));
+    rows
+}
+
+/// The others as one row: combined where the aggregation allows it, else their median.
+fn everything_else(measure: &Measure, rest: &[Ranked]) -> Option<EvidenceRow> {
+    let (value, how) = if measure.combines() {
+        let together = rest.iter().map(|r| (r.value, r.count)).reduce(|left, right| {
+            (combined_value(measure.aggregation, left, right), left.1 + right.1)
+        })?;
+        (together.0, "combined")
+    } else {
+        (sightline_analysis::median(&rest.iter().map(|r| r.value).collect::<Vec<f64>>())?, "median")
+    };
+    let fields = BTreeMap::from([
+        ("row".to_owned(), "everything else".to_owned()),
+        ("groups".to_owned(), rest.len().to_string()),
+        ("how".to_owned(), how.to_owned()),
+    ]);
+    Some(EvidenceRow { value: Some(value), fields, ..EvidenceRow::default() })
+}
+
+fn cut(context: &ToolContext<'_>) -> ToolError {
+    ToolError::Cut {
+        what: "the ranking".to_owned(),
+        limit: context.max_rows,
+        narrow: "rank by fewer dimensions in `group_by`, or narrow it with `filters` or `job`".to_owned(),
+    }
+}
+
+#[cfg(test)]
+#[path = "top_k_tests.rs"]
+mod tests;
