@@ -21,7 +21,8 @@ pub(crate) const FORMAT: i64 = 1;
 const APPLICATION_ID: i64 = 0x534c_4155;
 
 /// Nothing is stored twice: what is looked up by is derived from the canonical text by the database itself, so
-/// there is no column beside it that could be changed alone.
+/// there is no column beside it that could be changed alone. A text that was damaged into no JSON drops out of the
+/// lists and leaves the rest of them readable; verification names it.
 pub(crate) const SCHEMA: &str = "
 CREATE TABLE log (one INTEGER PRIMARY KEY CHECK (one = 1), id BLOB NOT NULL) STRICT;
 CREATE TABLE record (
@@ -29,8 +30,8 @@ CREATE TABLE record (
   body TEXT NOT NULL,
   prev BLOB NOT NULL,
   hash BLOB NOT NULL,
-  kind TEXT GENERATED ALWAYS AS (body ->> '$.kind') VIRTUAL,
-  question_id TEXT GENERATED ALWAYS AS (body ->> '$.question_id') VIRTUAL
+  kind TEXT GENERATED ALWAYS AS (CASE WHEN json_valid(body) THEN body ->> '$.kind' END) VIRTUAL,
+  question_id TEXT GENERATED ALWAYS AS (CASE WHEN json_valid(body) THEN body ->> '$.question_id' END) VIRTUAL
 ) STRICT;
 CREATE INDEX record_by_kind ON record (kind);
 CREATE INDEX record_by_question ON record (question_id);
