@@ -145,8 +145,14 @@ fn a_hot_gpu_is_named_and_dated_to_the_minute() {
 
 #[test]
 fn a_job_without_a_fault_is_not_blamed() {
-    let output = why(&World { hot: false, ended: false });
+    let output = why(&World { hot: false, ended: true });
     assert_eq!((output.outcome, output.causes[0].id.as_str()), (Some(Outcome::NoFault), "compute_bound"));
+}
+
+#[test]
+fn a_job_that_runs_while_its_telemetry_stopped_is_not_called_healthy() {
+    let output = why(&World { hot: false, ended: false });
+    assert_eq!((output.outcome, output.causes[0].id.as_str()), (Some(Outcome::InsufficientData), "telemetry_gap"));
 }
 
 #[test]

@@ -1,1 +1,33 @@
-//! sightline-diagnosis
+//! Why a training job is slow: the causes, one file each, and the knowledge they rest on as data.
+//!
+//! This crate judges evidence that others fetched. It fetches nothing, knows no SQL, reads no clock, and prints no numbers:
+//! what it says are draft claims whose numbers are references into the evidence. Every cause comes back supported, ruled out
+//! or without data. Thresholds compare a GPU with its peers in the same job, or a series with its own past; where one is
+//! absolute, its source stands beside it.
+
+mod case;
+mod cause;
+mod causes;
+mod clocks;
+mod diagnose;
+mod knowledge;
+mod level;
+mod observation;
+mod pace;
+mod sentence;
+mod signal;
+mod view;
+mod xid;
+mod xid_events;
+
+#[cfg(test)]
+mod diagnose_tests;
+#[cfg(test)]
+mod worlds;
+
+pub use cause::MIN_RELATIVE;
+pub use diagnose::{Diagnosis, Focus, diagnose, focus};
+pub use knowledge::{CauseInfo, KnowledgeError, cause_info};
+pub use observation::{Job, Observations, Observed, Placement};
+pub use signal::{Scope, Signal};
+pub use xid::{XidAction, XidClass, XidInfo, XidLine, XidSource, parse_bus_id, parse_xid_line, xid_info};

@@ -1,0 +1,223 @@
+//! The case as the checks see it: signals by name, the job's pace, slow clocks, Xids, series that stopped.
+
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+
+use jiff::Timestamp;
+use sightline_analysis::{Absence, absences};
+use sightline_model::claim::Quantity;
+use sightline_model::{DraftClaim, FactPath, FactRef, Relation, TimeRange};
+
+use crate::cause::Finding;
+use crate::clocks::{LowClock, low_clocks};
+use crate::observation::{Observations, Placement};
+use crate::pace::{Onset, Pace, first_holding};
+use crate::sentence::Sentence;
+use crate::signal::{Scope, Signal};
+use crate::view::{Member, View, just_after, shift};
+use crate::xid_events::{XidEvent, xid_events};
+
+/// Sources are up to 40 s apart in time (dcgm-exporter collects every 30 s, then the scrape), so nothing is ordered inside
+/// a minute; five minutes also let a gradual fault reach the job's pace.
+const COINCIDENCE_MS: i64 = 300_000;
+
+/// A series that misses this many samples while its peers go on has stopped; scrapes fail one or two at a time.
+const ABSENT_STEPS: f64 = 4.0;
+
+/// Every signal that was observed.
+#[derive(Debug)]
+pub(crate) struct Views<'a> {
+    coarse: BTreeMap<Signal, View<'a>>,
+    fine: BTreeMap<Signal, Vec<View<'a>>>,
+    /// Evidence without samples, to be cited where something is missing.
+    empty: BTreeMap<Signal, sightline_model::EvidenceId>,
+}
+
+impl<'a> Views<'a> {
+    fn new(observations: &Observations<'a>) -> Self {
+        let mut views = Self { coarse: BTreeMap::new(), fine: BTreeMap::new(), empty: BTreeMap::new() };
+        for observed in &observations.observed {
+            let view = View::new(observations, observed.signal, observed.evidence);
+            if view.members.is_empty() {
+                views.empty.entry(observed.signal).or_insert_with(|| observed.evidence.id.clone());
+                continue;
+            }
+            match views.coarse.entry(observed.signal) {
+                Entry::Vacant(place) => {
+                    place.insert(view);
+                }
+                // The same metric again is a closer look; another metric of the same signal is not needed any more.
+                Entry::Occupied(first) if first.get().metric() == view.metric() => {
+                    views.fine.entry(observed.signal).or_default().push(view);
+                }
+                Entry::Occupied(_) => {}
+            }
+        }
+        views
+    }
+
+    pub(crate) fn coarse(&self, signal: Signal) -> Option<&View<'a>> {
+        self.coarse.get(&signal)
+    }
+
+    pub(crate) fn fine(&self, signal: Signal) -> &[View<'a>] {
+        self.fine.get(&signal).map_or(&[], Vec::as_slice)
+    }
+
+    /// Dates a change of a member more finely where samples as stored are there, else by its own points.
+    pub(crate) fn refine(
+        &self,
+        view: &View<'a>,
+        member: &Member<'a>,
+        around: Timestamp,
+        before: f64,
+        after: f64,
+    ) -> Onset<'a> {
+        let (from, to) = (shift(around, -2 * view.step_ms), shift(around, 2 * view.step_ms));
+        for fine in self.fine(view.signal) {
+            let Some(same) = fine.members.iter().find(|m| m.entity == member.entity) else { continue };
+            if let Some(at) = first_holding(&same.samples, from, to, before, after) {
+                return Onset { at, evidence: fine.evidence, entity: same.entity };
+            }
+        }
+        let at = first_holding(&member.samples, from, to, before, after)
+            .or_else(|| member.first_from(around).map(|p| p.time))
+            .unwrap_or(around);
+        Onset { at, evidence: view.evidence, entity: member.entity }
+    }
+}
+
+/// A GPU of the job whose series stopped while its peers went on.
+#[derive(Clone, Debug)]
+pub(crate) struct Stopped<'a> {
+    pub(crate) placement: &'a Placement,
+    pub(crate) signal: Signal,
+    pub(crate) absence: Absence,
+}
+
+/// The case.
+#[derive(Debug)]
+pub(crate) struct Case<'a> {
+    pub(crate) observations: &'a Observations<'a>,
+    pub(crate) window: TimeRange,
+    pub(crate) views: Views<'a>,
+    pub(crate) pace: Pace<'a>,
+    pub(crate) clocks: Vec<LowClock<'a>>,
+    pub(crate) xids: Vec<XidEvent<'a>>,
+    pub(crate) stopped: Vec<Stopped<'a>>,
+}
+
+impl<'a> Case<'a> {
+    pub(crate) fn new(observations: &'a Observations<'a>) -> Self {
+        let views = Views::new(observations);
+        let window = observations.window;
+        let pace = Pace::of(&views, window);
+        let clocks = low_clocks(&views, observations, window);
+        let xids = xid_events(&views, observations);
+        let stopped = stopped(&views, observations);
+        Self { observations, window, views, pace, clocks, xids, stopped }
+    }
+
+    pub(crate) fn view(&self, signal: Signal) -> Option<&View<'a>> {
+        self.views.coarse(signal)
+    }
+
+    /// "Needs … , which has no samples": the finding of a check whose signals are missing.
+    pub(crate) fn no_data(&self, needs: &[Signal]) -> Finding {
+        let missing: Vec<&str> = needs.iter().filter(|s| self.view(**s).is_none()).map(|s| s.words()).collect();
+        let text = format!("Not judged: there are no samples of {} for this job in this window.", list(&missing));
+        let mut sentence = Sentence::new(&text);
+        for signal in needs {
+            if let Some(id) = self.views.empty.get(signal) {
+                sentence = sentence.cite(id);
+            }
+        }
+        Finding::NoData(sentence.claim())
+    }
+
+    /// Whether something began when the job became slower.
+    pub(crate) fn coincides(&self, onset: Option<Timestamp>, step_ms: i64) -> Option<bool> {
+        let slowdown = self.pace.slowdown()?;
+        let (onset, slower) = (onset?, slowdown.onset.as_ref()?.at);
+        Some((onset.as_millisecond() - slower.as_millisecond()).abs() <= tolerance(step_ms, slowdown.step_ms))
+    }
+
+    /// A claim that something began together with the slowdown; `None` when it did not or is not known.
+    pub(crate) fn coincidence(&self, onset: &Onset<'a>, step_ms: i64) -> Option<DraftClaim> {
+        let slowdown = self.pace.slowdown()?;
+        let slower = slowdown.onset.as_ref()?;
+        if self.coincides(Some(onset.at), step_ms) != Some(true) {
+            return None;
+        }
+        let time = |o: &Onset<'_>| {
+            let path = FactPath::Instant { entity: o.entity.clone(), at: o.at };
+            Quantity::Fact(FactRef { evidence: o.evidence.id.clone(), path })
+        };
+        let apart = Quantity::Difference(Box::new(time(onset)), Box::new(time(slower)));
+        let bound = tolerance(step_ms, slowdown.step_ms) as f64;
+        let sentence = Sentence::new("It began at {onset}, when the job's pace changed too ({slower}).")
+            .instant("onset", onset.evidence, onset.entity, onset.at)
+            .instant("slower", slower.evidence, slower.entity, slower.at)
+            .holds(apart.clone(), Relation::AtMost, Quantity::Constant(bound))
+            .holds(apart, Relation::AtLeast, Quantity::Constant(-bound));
+        Some(sentence.claim())
+    }
+
+    /// The stretch in which to look: the slow one if the job became slower, else the window.
+    pub(crate) fn focus(&self) -> TimeRange {
+        self.pace.slowdown().and_then(|s| s.slow.intersect(&self.window)).unwrap_or(self.window)
+    }
+
+    /// The part of the job before the slowdown, if both are known.
+    pub(crate) fn before(&self) -> Option<TimeRange> {
+        let onset = self.pace.slowdown()?.onset.as_ref()?.at;
+        TimeRange::new(self.observations.job.start, onset)
+    }
+
+    /// GPUs of the job per node.
+    pub(crate) fn gpus_on(&self, node: &str) -> usize {
+        self.observations.job.placements.iter().filter(|p| p.node == node).count()
+    }
+}
+
+fn tolerance(step_ms: i64, other_step_ms: i64) -> i64 {
+    COINCIDENCE_MS.max(3 * step_ms.max(other_step_ms))
+}
+
+/// `a`, `a and b`, `a, b and c`.
+pub(crate) fn list(words: &[&str]) -> String {
+    match words {
+        [] => String::new(),
+        [one] => (*one).to_owned(),
+        [first @ .., last] => format!("{} and {last}", first.join(", ")),
+    }
+}
+
+fn stopped<'a>(views: &Views<'a>, observations: &'a Observations<'a>) -> Vec<Stopped<'a>> {
+    // The exporter writes these for every healthy GPU at every scrape, idle or not.
+    let always_there =
+        [Signal::GpuTemperature, Signal::Power, Signal::SmClock, Signal::Utilization, Signal::MemoryUsed];
+    for signal in always_there {
+        debug_assert_eq!(signal.scope(), Scope::Gpu);
+        let Some(view) = views.coarse(signal) else { continue };
+        // What happens after the job's end is none of its business.
+        let end = observations.job.end.map_or(Timestamp::MAX, |end| just_after(shift(end, AFTER_END_MS)));
+        let series: Vec<Vec<sightline_analysis::Sample>> =
+            view.members.iter().map(|m| m.samples.iter().filter(|s| s.time < end).copied().collect()).collect();
+        let found: Vec<Stopped<'a>> = absences(&series, view.step_ms, ABSENT_STEPS)
+            .into_iter()
+            .filter_map(|absence| {
+                let entity = view.members.get(absence.index)?.entity;
+                let placement = observations.job.placements.iter().find(|p| crate::view::names(entity, p))?;
+                Some(Stopped { placement, signal, absence })
+            })
+            .collect();
+        if !found.is_empty() {
+            return found;
+        }
+    }
+    Vec::new()
+}
+
+/// A job dies soon after a GPU of its does; samples of the minutes after its end show that the peers go on.
+pub(crate) const AFTER_END_MS: i64 = 900_000;

@@ -1,0 +1,190 @@
+//! GPUs that starve for input.
+//!
+//! Speaks for it: time spent loading data explains the slowdown, or is a large part of the step; without that timer, the
+//! utilisation of all GPUs falls together, or saws, while clocks are fine. Rules it out: the timer did not move, or the GPUs
+//! stayed busy. Trap: GPUs that wait in a collective show full utilisation, GPUs that wait for input do not.
+
+use sightline_analysis::{Direction, common_dips};
+use sightline_model::claim::Quantity;
+use sightline_model::{Component, DraftClaim, Relation, Stat, TimeRange};
+
+use crate::case::Case;
+use crate::cause::{Check, Finding, MIN_RELATIVE, Strength, Support};
+use crate::clocks::Reason;
+use crate::level::{excursion, segments};
+use crate::pace::Onset;
+use crate::sentence::{Sentence, stat};
+use crate::signal::Signal;
+use crate::view::View;
+
+pub(crate) const CHECK: Check = Check { id: "data_loader_bottleneck", assess };
+
+/// Loading that hides behind computation takes about a hundredth of a step (0.001 of 0.154 s in pytorch/examples issue 164
+/// between its stalls); a fifth is input that nobody prefetched in time.
+const LARGE_SHARE: f64 = 0.2;
+
+/// A member is in a dip below half of its busy level, and a dip is common when four in five share it.
+const DIP_DEPTH: f64 = 0.5;
+const DIP_QUORUM: f64 = 0.8;
+
+/// Dips over a tenth of the window are more than evaluations and checkpoints of a healthy job take.
+pub(crate) const DIP_SHARE: f64 = 0.1;
+
+fn assess(case: &Case<'_>) -> Finding {
+    if let (Some(loading), Some(step)) = (case.view(Signal::DataLoading), case.view(Signal::StepTime)) {
+        return by_timer(case, loading, step);
+    }
+    let Some(busy) = case.view(Signal::Utilization) else {
+        return case.no_data(&[Signal::DataLoading, Signal::Utilization]);
+    };
+    if case.clocks.iter().any(|c| c.reason != Reason::Idle) {
+        let why = Sentence::new("Ruled out: a slow GPU explains the pace, and input would starve all GPUs alike.");
+        return Finding::RuledOut(why.cite(&busy.evidence.id).claim());
+    }
+    by_utilization(case, busy)
+}
+
+fn by_timer(case: &Case<'_>, loading: &View<'_>, step: &View<'_>) -> Finding {
+    let range = case.focus();
+    let Some(pace) = step.members.iter().max_by_key(|m| m.points.len()) else {
+        return case.no_data(&[Signal::StepTime]);
+    };
+    // In a synchronous step all ranks wait for the one that loads longest.
+    let slowest = loading.members.iter().filter_map(|m| Some((m, m.mean(range)?))).max_by(|a, b| a.1.total_cmp(&b.1));
+    let (Some((member, load)), Some(whole)) = (slowest, pace.mean(range)) else {
+        return case.no_data(&[Signal::DataLoading]);
+    };
+    let load_now = stat(loading.evidence, member.entity, Stat::Mean, Some(range));
+    let step_now = stat(step.evidence, pace.entity, Stat::Mean, Some(range));
+    let share = Quantity::Ratio(Box::new(load_now.clone()), Box::new(step_now.clone()));
+    let explains = case.pace.slowdown().and_then(|s| {
+        let (before, after) = (member.mean(s.good)?, member.mean(s.slow)?);
+        let (step_before, step_after) = (pace.mean(s.good)?, pace.mean(s.slow)?);
+        // More than half of what the step gained is loading time.
+        Some((s.good, s.slow, after - before > (step_after - step_before) / 2.0 && step_after > step_before))
+    });
+    let grown = explains.is_some_and(|(_, _, yes)| yes);
+    let large = load >= LARGE_SHARE * whole && explains.is_none();
+    if !grown && !large {
+        let why = Sentence::new("Ruled out: ranks waited {load} for data in steps of {step}.")
+            .number("load", load_now, 3, loading.unit())
+            .number("step", step_now, 2, step.unit());
+        return Finding::RuledOut(why.claim());
+    }
+    let mut claims = Vec::new();
+    if let Some((good, slow, true)) = explains {
+        claims.push(rise(loading, member.entity, good, slow));
+    }
+    claims.push(
+        Sentence::new("Ranks waited {load} for data in steps of {step}, at the mean.")
+            .number("load", load_now, 2, loading.unit())
+            .number("step", step_now, 2, step.unit())
+            .holds(share, Relation::Above, Quantity::Constant(0.0))
+            .claim(),
+    );
+    let onset = onset_of_rise(case, loading, member);
+    claims.extend(onset.as_ref().and_then(|o| case.coincidence(o, loading.step_ms)));
+    let why = Sentence::new("The job waits for its input: time spent loading data makes up the difference.")
+        .cite(&loading.evidence.id);
+    supported(case, loading, why, claims, onset, Strength::Proof, load / whole)
+}
+
+fn rise(view: &View<'_>, entity: &sightline_model::Entity, good: TimeRange, slow: TimeRange) -> DraftClaim {
+    let before = stat(view.evidence, entity, Stat::Mean, Some(good));
+    let after = stat(view.evidence, entity, Stat::Mean, Some(slow));
+    let text = format!("The {} rose from {{before}} to {{after}}.", view.signal.words());
+    Sentence::new(&text)
+        .number("before", before.clone(), 3, view.unit())
+        .number("after", after.clone(), 3, view.unit())
+        .holds(after, Relation::Above, before)
+        .claim()
+}
+
+fn onset_of_rise<'a>(case: &Case<'a>, view: &View<'a>, member: &crate::view::Member<'a>) -> Option<Onset<'a>> {
+    let slowdown = case.pace.slowdown()?;
+    let (before, after) = (member.median(slowdown.good)?, member.median(slowdown.slow)?);
+    let found = segments(&member.samples, MIN_RELATIVE);
+    let at = excursion(&found, before, Direction::Rise, MIN_RELATIVE, case.window)?.onset()?;
+    Some(case.views.refine(view, member, at, before, after))
+}
+
+fn by_utilization(case: &Case<'_>, view: &View<'_>) -> Finding {
+    let range = case.focus();
+    let all = sightline_model::Entity::new();
+    if let Some(slowdown) = case.pace.slowdown() {
+        let fell = view
+            .members
+            .iter()
+            .filter(|m| match (m.mean(slowdown.good), m.mean(slowdown.slow)) {
+                (Some(before), Some(after)) => after < before * (1.0 - MIN_RELATIVE),
+                _ => false,
+            })
+            .count();
+        if fell as f64 >= DIP_QUORUM * view.members.len() as f64 && fell > 0 {
+            let before = stat(view.evidence, &all, Stat::Mean, Some(slowdown.good));
+            let after = stat(view.evidence, &all, Stat::Mean, Some(slowdown.slow));
+            let claim =
+                Sentence::new("The utilisation of all GPUs fell together, from {before} to {after} at the mean.")
+                    .number("before", before.clone(), 0, view.unit())
+                    .number("after", after.clone(), 0, view.unit())
+                    .holds(after, Relation::Below, before)
+                    .claim();
+            let why = Sentence::new(
+                "All GPUs have less to do since the job became slower, and none of them stands out: they wait for input.",
+            );
+            let onset = slowdown.onset;
+            return supported(
+                case,
+                view,
+                why.cite(&view.evidence.id),
+                vec![claim],
+                onset,
+                Strength::Pattern,
+                slowdown.factor,
+            );
+        }
+    }
+    let best = case.views.fine(Signal::Utilization).first().unwrap_or(view);
+    let within: Vec<Vec<sightline_analysis::Sample>> =
+        best.members.iter().map(|m| m.samples.iter().filter(|s| range.contains(s.time)).copied().collect()).collect();
+    let dips = common_dips(&within, best.step_ms, DIP_DEPTH, DIP_QUORUM);
+    if let Some(dips) = dips.filter(|d| d.share >= DIP_SHARE && d.starts.len() >= 3) {
+        let low = stat(best.evidence, &all, Stat::Min, Some(range));
+        let high = stat(best.evidence, &all, Stat::P95, Some(range));
+        let claim = Sentence::new("All GPUs dip together again and again: utilisation goes between {low} and {high}.")
+            .number("low", low.clone(), 0, best.unit())
+            .number("high", high.clone(), 0, best.unit())
+            .holds(low, Relation::Below, high)
+            .claim();
+        let why = Sentence::new("All GPUs run out of work at the same moments, as they do when batches come late.");
+        return supported(case, best, why.cite(&best.evidence.id), vec![claim], None, Strength::Hint, dips.share);
+    }
+    let why = Sentence::new("Ruled out: the GPUs of the job stayed busy, at {busy} utilisation.").number(
+        "busy",
+        stat(view.evidence, &all, Stat::Mean, Some(range)),
+        0,
+        view.unit(),
+    );
+    Finding::RuledOut(why.claim())
+}
+
+fn supported<'a>(
+    case: &Case<'a>,
+    view: &View<'a>,
+    why: Sentence,
+    claims: Vec<DraftClaim>,
+    onset: Option<Onset<'a>>,
+    strength: Strength,
+    magnitude: f64,
+) -> Finding {
+    Finding::Supported(Box::new(Support {
+        strength,
+        coincides: case.coincides(onset.map(|o| o.at), view.step_ms),
+        magnitude,
+        components: vec![Component::from([("job".to_owned(), case.observations.job.id.clone())])],
+        onset: onset.map(|o| o.at),
+        why: why.claim(),
+        claims,
+        fault: true,
+    }))
+}

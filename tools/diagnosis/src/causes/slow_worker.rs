@@ -1,0 +1,231 @@
+//! One worker that is slower than the rest, for a reason that the telemetry does not name.
+//!
+//! Speaks for it: a low clock that neither heat nor power explains; a rank whose own compute time is longer; a GPU that is
+//! idle while all others wait at full utilisation. Rules it out: no worker stands out, or a named cause explains it. Trap: victims
+//! wait, so the odd one by communication time is the one that waits least.
+
+use jiff::Timestamp;
+use sightline_analysis::{Direction, median, ratio_to_peers};
+use sightline_model::{Component, DraftClaim, Entity, Evidence, Relation, Stat, TimeRange};
+
+use crate::case::Case;
+use crate::cause::{Check, Finding, MIN_RELATIVE, OUTLIER_Z, Strength, Support};
+use crate::clocks::{Basis, LowClock, Reason, Side, distance};
+use crate::level::{excursion, segments};
+use crate::pace::Onset;
+use crate::sentence::{Sentence, peers, stat, who};
+use crate::signal::Signal;
+use crate::view::View;
+
+pub(crate) const CHECK: Check = Check { id: "slow_worker", assess };
+
+fn assess(case: &Case<'_>) -> Finding {
+    let unexplained: Vec<&LowClock<'_>> = case.clocks.iter().filter(|c| c.reason == Reason::Unexplained).collect();
+    if let Some(worst) = unexplained.first() {
+        return by_clock(case, worst, &unexplained);
+    }
+    let explained = case.clocks.iter().any(|c| c.reason != Reason::Idle);
+    if !explained {
+        let others = [
+            (Signal::ComputeTime, Direction::Rise, "computes longer per step than its peers", Strength::Pattern),
+            (
+                Signal::CommunicationTime,
+                Direction::Fall,
+                "waits less for the others than they wait for it",
+                Strength::Pattern,
+            ),
+        ];
+        for (signal, direction, what, strength) in others {
+            if let Some(view) = case.view(signal)
+                && let Some(odd) = odd_one(case, view, direction)
+            {
+                return by_rank(case, view, &odd, what, strength);
+            }
+        }
+        if let Some(found) = idle_while_others_wait(case) {
+            return found;
+        }
+    }
+    if case.view(Signal::SmClock).is_none() && case.view(Signal::ComputeTime).is_none() {
+        return case.no_data(&[Signal::SmClock, Signal::ComputeTime]);
+    }
+    let why = match (explained, case.clocks.first(), case.view(Signal::SmClock)) {
+        (true, Some(low), Some(view)) => {
+            Sentence::new("Ruled out as a cause of its own: what makes GPU {gpu} on {node} slow has a name.")
+                .entity(view.evidence, low.entity)
+        }
+        (_, _, Some(view)) => {
+            Sentence::new("Ruled out: no worker of the job stands out from its peers.").cite(&view.evidence.id)
+        }
+        (_, _, None) => Sentence::new("Ruled out: no rank of the job computes longer than its peers."),
+    };
+    Finding::RuledOut(why.claim())
+}
+
+fn by_clock(case: &Case<'_>, worst: &LowClock<'_>, all: &[&LowClock<'_>]) -> Finding {
+    let mut claims = clock_claims(case, worst);
+    claims.extend(not_hot_claim(case, worst));
+    claims.extend(worst.onset.as_ref().and_then(|o| case.coincidence(o, worst.step_ms)));
+    let text = match (worst.proven, case.view(Signal::ClockReasons)) {
+        (true, Some(_)) => {
+            "GPU {gpu} on {node} runs at a low clock, and its clock event reasons name neither heat nor a power limit of its own."
+        }
+        _ => {
+            "GPU {gpu} on {node} runs at a low clock; clock event reasons are not collected, so what holds it down cannot be told."
+        }
+    };
+    let mut why = Sentence::new(text);
+    if let Some(view) = case.view(Signal::SmClock) {
+        why = why.entity(view.evidence, worst.entity);
+    }
+    Finding::Supported(Box::new(Support {
+        strength: Strength::Pattern,
+        coincides: case.coincides(worst.onset.map(|o| o.at), worst.step_ms),
+        magnitude: worst.depth,
+        components: all.iter().map(|c| c.placement.component()).collect(),
+        onset: worst.onset.map(|o| o.at),
+        why: why.claim(),
+        claims,
+        fault: true,
+    }))
+}
+
+/// The claims about a low clock that several causes share.
+pub(crate) fn clock_claims(case: &Case<'_>, low: &LowClock<'_>) -> Vec<DraftClaim> {
+    let Some(view) = case.view(Signal::SmClock) else { return Vec::new() };
+    let own = stat(view.evidence, low.entity, Stat::Median, Some(low.range));
+    let (reference, against) = match (low.basis, low.good) {
+        (Basis::OwnPast, Some(good)) => {
+            (stat(view.evidence, low.entity, Stat::Median, Some(good)), "against {reference} at its best")
+        }
+        (Basis::OwnPast, None) => return Vec::new(),
+        (Basis::Peers, _) => {
+            (peers(view.evidence, low.entity, Stat::Median, Some(low.range)), "while its peers ran at {reference}")
+        }
+    };
+    let since = if low.onset.is_some() { " from {onset} on" } else { "" };
+    let text = format!("GPU {{gpu}} on {{node}} ran at an SM clock of {{own}}{since}, {against}.");
+    let mut sentence = Sentence::new(&text)
+        .entity(view.evidence, low.entity)
+        .number("own", own.clone(), 0, view.unit())
+        .number("reference", reference.clone(), 0, view.unit())
+        .holds(own, Relation::Below, reference);
+    if let Some(onset) = &low.onset {
+        sentence = sentence.instant("onset", onset.evidence, onset.entity, onset.at);
+    }
+    vec![sentence.claim()]
+}
+
+/// A claim that a slow GPU is no hotter than its peers; `None` when it is or when it is not known.
+pub(crate) fn not_hot_claim(case: &Case<'_>, low: &LowClock<'_>) -> Option<DraftClaim> {
+    let view = case.view(Signal::GpuTemperature).filter(|_| low.basis == Basis::Peers)?;
+    let member = view.of(low.placement)?;
+    let (value, others) = (member.median(low.range)?, view.peers(member.entity, low.range)?);
+    let own = stat(view.evidence, member.entity, Stat::Median, Some(low.range));
+    let peer = peers(view.evidence, member.entity, Stat::Median, Some(low.range));
+    (value <= others).then(|| {
+        Sentence::new("It was not hot: {own}, its peers {peers}.")
+            .number("own", own.clone(), 0, view.unit())
+            .number("peers", peer.clone(), 0, view.unit())
+            .holds(own, Relation::AtMost, peer)
+            .claim()
+    })
+}
+
+/// A member that left its peers' level.
+pub(crate) struct OddOne<'a> {
+    pub(crate) entity: &'a Entity,
+    pub(crate) component: Component,
+    pub(crate) range: TimeRange,
+    pub(crate) onset: Option<Timestamp>,
+    pub(crate) evidence: &'a Evidence,
+    pub(crate) depth: f64,
+}
+
+/// The one member of a signal that is off its peers in the given direction; `None` when none or several are.
+pub(crate) fn odd_one<'a>(case: &Case<'a>, view: &View<'a>, direction: Direction) -> Option<OddOne<'a>> {
+    if view.members.len() < 3 {
+        return None;
+    }
+    let ratios = ratio_to_peers(&view.members, view.step_ms);
+    let mut found: Vec<OddOne<'a>> = Vec::new();
+    for (member, ratio) in view.members.iter().zip(&ratios) {
+        let Some(off) = excursion(&segments(ratio, MIN_RELATIVE), 1.0, direction, MIN_RELATIVE, case.window) else {
+            continue;
+        };
+        let Some(range) = off.range() else { continue };
+        let others: Vec<f64> =
+            view.members.iter().filter(|m| m.entity != member.entity).filter_map(|m| m.median(range)).collect();
+        let (Some(value), Some(peer)) = (member.median(range), median(&others)) else { continue };
+        let side = match direction {
+            Direction::Rise => Side::High,
+            Direction::Fall => Side::Low,
+        };
+        if distance(&others, peer, value, side, MIN_RELATIVE / 2.0).is_some_and(|d| d >= OUTLIER_Z) {
+            let onset = off.onset().and_then(|at| member.first_from(at)).map(|p| p.time);
+            let component = component_of(case, member.entity);
+            let (entity, evidence) = (member.entity, view.evidence);
+            found.push(OddOne { entity, component, range, onset, evidence, depth: off.depth });
+        }
+    }
+    found.sort_by(|a, b| b.depth.total_cmp(&a.depth));
+    // Where many are odd, the workers differ by design (pipeline stages), and no one of them is the culprit.
+    (found.len() * 4 <= view.members.len().max(4)).then(|| found.into_iter().next()).flatten()
+}
+
+/// The component of an entity; a rank is turned into its GPU where the placement is known.
+fn component_of(case: &Case<'_>, entity: &Entity) -> Component {
+    let by_rank = entity.get("rank").and_then(|rank| {
+        case.observations.job.placements.iter().find(|p| p.rank.as_ref() == Some(rank)).map(|p| p.component())
+    });
+    let own: Component =
+        ["node", "gpu", "rank"].iter().filter_map(|key| Some(((*key).to_owned(), entity.get(*key)?.clone()))).collect();
+    if own.contains_key("gpu") { own } else { by_rank.unwrap_or(own) }
+}
+
+fn by_rank(case: &Case<'_>, view: &View<'_>, odd: &OddOne<'_>, what: &str, strength: Strength) -> Finding {
+    let own = stat(view.evidence, odd.entity, Stat::Median, Some(odd.range));
+    let peer = peers(view.evidence, odd.entity, Stat::Median, Some(odd.range));
+    let rises = view.members.iter().find(|m| m.entity == odd.entity).and_then(|m| m.median(odd.range))
+        > view.peers(odd.entity, odd.range);
+    let relation = if rises { Relation::Above } else { Relation::Below };
+    let text = format!("The {} of {} was {{own}}, its peers' {{peers}}.", view.signal.words(), who(odd.entity));
+    let mut claims = vec![
+        Sentence::new(&text)
+            .entity(view.evidence, odd.entity)
+            .number("own", own.clone(), 3, view.unit())
+            .number("peers", peer.clone(), 3, view.unit())
+            .holds(own, relation, peer)
+            .claim(),
+    ];
+    let onset = odd.onset.map(|at| Onset { at, evidence: odd.evidence, entity: odd.entity });
+    claims.extend(onset.as_ref().and_then(|o| case.coincidence(o, view.step_ms)));
+    let why = Sentence::new(&format!("{} {what}.", capital(who(odd.entity)))).entity(view.evidence, odd.entity);
+    Finding::Supported(Box::new(Support {
+        strength,
+        coincides: case.coincides(odd.onset, view.step_ms),
+        magnitude: odd.depth,
+        components: vec![odd.component.clone()],
+        onset: odd.onset,
+        why: why.claim(),
+        claims,
+        fault: true,
+    }))
+}
+
+fn capital(text: &str) -> String {
+    let mut chars = text.chars();
+    chars.next().map(|c| c.to_uppercase().collect::<String>() + chars.as_str()).unwrap_or_default()
+}
+
+/// One GPU with little to do while its peers show full utilisation: they spin in a collective and wait for it.
+fn idle_while_others_wait(case: &Case<'_>) -> Option<Finding> {
+    let view = case.view(Signal::Utilization)?;
+    let odd = odd_one(case, view, Direction::Fall)?;
+    let value = view.members.iter().find(|m| m.entity == odd.entity)?.median(odd.range)?;
+    let others = view.peers(odd.entity, odd.range)?;
+    // Waiting in a collective shows as a utilisation near 100; a culprit at under half of that is doing something else.
+    (others >= 90.0 && value < others / 2.0).then(|| {
+        by_rank(case, view, &odd, "has little to do on the GPU while all others wait for it", Strength::Pattern)
+    })
+}

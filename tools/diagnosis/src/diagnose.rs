@@ -1,0 +1,289 @@
+//! From observations to a diagnosis: every check runs, supported causes are ranked, the outcome follows.
+
+use jiff::Timestamp;
+use sightline_model::claim::DraftCause;
+use sightline_model::{CauseStatus, DraftClaim, Outcome, TimeRange};
+
+use crate::case::{Case, list};
+use crate::cause::{Finding, Support};
+use crate::causes::{CHECKS, telemetry_gap};
+use crate::clocks::Reason;
+use crate::knowledge::cause_info;
+use crate::observation::{Observations, Placement};
+use crate::pace::Pace;
+use crate::sentence::Sentence;
+use crate::signal::Signal;
+use crate::view::shift;
+
+/// What is the matter with the job.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Diagnosis {
+    /// How the question ends.
+    pub outcome: Outcome,
+    /// The sentence to lead with.
+    pub headline: DraftClaim,
+    /// What the job's own pace shows.
+    pub claims: Vec<DraftClaim>,
+    /// Every cause that was checked: supported ones first, by rank.
+    pub causes: Vec<DraftCause>,
+    /// What to do, for the first supported cause.
+    pub next_steps: Vec<String>,
+    /// Its runbook.
+    pub runbooks: Vec<String>,
+    /// What is missing or suspicious about the data.
+    pub data_health: Vec<String>,
+}
+
+/// Series worth a closer look, with steps as fine as they are sampled.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Focus {
+    /// Which signal.
+    pub signal: Signal,
+    /// By which of its metrics.
+    pub metric: String,
+    /// Whose; none for the job's own series.
+    pub placements: Vec<Placement>,
+    /// Over which window.
+    pub range: TimeRange,
+}
+
+/// Judges the case.
+pub fn diagnose(observations: &Observations<'_>) -> Diagnosis {
+    let case = Case::new(observations);
+    let findings: Vec<(&'static str, Finding)> = CHECKS.iter().map(|c| (c.id, (c.assess)(&case))).collect();
+    let mut supported: Vec<(&'static str, Support)> = Vec::new();
+    let mut others: Vec<DraftCause> = Vec::new();
+    for (id, finding) in findings {
+        match finding {
+            Finding::Supported(support) => supported.push((id, *support)),
+            Finding::RuledOut(why) => others.push(unsupported(id, CauseStatus::RuledOut, why)),
+            Finding::NoData(why) => others.push(unsupported(id, CauseStatus::NoData, why)),
+        }
+    }
+    supported.sort_by(|(_, a), (_, b)| {
+        b.standing().total_cmp(&a.standing()).then_with(|| b.magnitude.total_cmp(&a.magnitude))
+    });
+    let outcome = outcome(&case, &supported);
+    let headline = headline(&case, outcome, &supported);
+    let first = supported.first().and_then(|(id, _)| cause_info(id));
+    let (next_steps, runbooks) =
+        first.map_or_else(Default::default, |info| (info.next_steps.clone(), vec![info.runbook.clone()]));
+    let mut causes: Vec<DraftCause> = Vec::new();
+    for (index, (id, support)) in supported.into_iter().enumerate() {
+        causes.push(draft(id, u32::try_from(index + 1).unwrap_or(u32::MAX), support));
+    }
+    causes.extend(others);
+    let claims = case.pace.claim().into_iter().collect();
+    Diagnosis { outcome, headline, claims, causes, next_steps, runbooks, data_health: data_health(&case) }
+}
+
+fn draft(id: &str, rank: u32, support: Support) -> DraftCause {
+    let info = cause_info(id);
+    DraftCause {
+        id: id.to_owned(),
+        status: CauseStatus::Supported,
+        rank,
+        components: support.components,
+        onset: support.onset,
+        why: support.why,
+        claims: support.claims,
+        next_steps: info.map(|i| i.next_steps.clone()).unwrap_or_default(),
+        runbooks: info.map(|i| vec![i.runbook.clone()]).unwrap_or_default(),
+    }
+}
+
+fn unsupported(id: &str, status: CauseStatus, why: DraftClaim) -> DraftCause {
+    DraftCause {
+        id: id.to_owned(),
+        status,
+        rank: 0,
+        components: Vec::new(),
+        onset: None,
+        why,
+        claims: Vec::new(),
+        next_steps: Vec::new(),
+        runbooks: Vec::new(),
+    }
+}
+
+/// The signals without which nothing can be said about the GPUs.
+const VITAL: [Signal; 4] = [Signal::SmClock, Signal::GpuTemperature, Signal::Power, Signal::Utilization];
+
+fn outcome(case: &Case<'_>, supported: &[(&'static str, Support)]) -> Outcome {
+    if supported.iter().any(|(_, s)| s.fault) {
+        return Outcome::Answered;
+    }
+    let gpus_seen = VITAL.into_iter().any(|s| case.view(s).is_some());
+    let gap = supported.iter().any(|(id, _)| *id == telemetry_gap::CHECK.id);
+    let covered =
+        VITAL.into_iter().find_map(|s| case.view(s)).and_then(|view| telemetry_gap::mean_coverage(case, view));
+    match (&case.pace, gpus_seen) {
+        // Nothing about the GPUs, or a hole where the cause may hide.
+        (_, false) => Outcome::InsufficientData,
+        (_, true) if gap && covered.is_some_and(|share| share < telemetry_gap::POOR_COVERAGE) => {
+            Outcome::InsufficientData
+        }
+        (Pace::Slower(_) | Pace::Unknown, true) if gap => Outcome::InsufficientData,
+        // It became slower, and nothing that is collected explains it.
+        (Pace::Slower(_), true) => Outcome::InsufficientData,
+        (Pace::Steady(_) | Pace::Unknown, true) => Outcome::NoFault,
+    }
+}
+
+fn headline(case: &Case<'_>, outcome: Outcome, supported: &[(&'static str, Support)]) -> DraftClaim {
+    match (outcome, supported.first()) {
+        (Outcome::Answered, Some((id, support))) => {
+            let title = cause_info(id).map_or(*id, |i| i.title.as_str());
+            let mut claim = support.why.clone();
+            claim.text = format!("Most likely {title}: {}", claim.text);
+            claim
+        }
+        (Outcome::NoFault, Some((_, support))) if !is_gap(supported) => {
+            let mut claim = support.why.clone();
+            claim.text = format!("Nothing is wrong: {}", lower_first(&claim.text));
+            claim
+        }
+        (Outcome::NoFault, _) => {
+            let mut sentence = Sentence::new(
+                "Nothing is wrong as far as it is collected: no GPU of the job stands out and its pace shows no change.",
+            );
+            if let Some(view) = VITAL.into_iter().find_map(|s| case.view(s)) {
+                sentence = sentence.cite(&view.evidence.id);
+            }
+            sentence.claim()
+        }
+        _ => match &case.pace {
+            Pace::Slower(s) => Sentence::new("The job became slower, but nothing that is collected explains why.")
+                .cite(&s.evidence.id)
+                .claim(),
+            Pace::Steady(_) | Pace::Unknown if is_gap(supported) => gap_headline(supported),
+            Pace::Steady(_) | Pace::Unknown => {
+                let missing: Vec<&str> =
+                    VITAL.into_iter().filter(|s| case.view(*s).is_none()).map(Signal::words).collect();
+                let text = match missing.is_empty() {
+                    true => "There is too little data in this window to judge the job.".to_owned(),
+                    false => format!(
+                        "There is too little data to judge the job: no samples of {} in this window.",
+                        list(&missing)
+                    ),
+                };
+                Sentence::new(&text).claim()
+            }
+        },
+    }
+}
+
+fn is_gap(supported: &[(&'static str, Support)]) -> bool {
+    supported.first().is_some_and(|(id, _)| *id == telemetry_gap::CHECK.id)
+}
+
+fn gap_headline(supported: &[(&'static str, Support)]) -> DraftClaim {
+    match supported.first() {
+        Some((_, support)) => support.why.clone(),
+        None => Sentence::new("There is too little data in this window to judge the job.").claim(),
+    }
+}
+
+fn lower_first(text: &str) -> String {
+    let mut chars = text.chars();
+    chars.next().map(|c| c.to_lowercase().collect::<String>() + chars.as_str()).unwrap_or_default()
+}
+
+fn data_health(case: &Case<'_>) -> Vec<String> {
+    let mut lines = Vec::new();
+    let missing: Vec<&str> = [Signal::StepTime, Signal::Throughput]
+        .into_iter()
+        .chain(VITAL)
+        .chain([Signal::ClockReasons, Signal::PowerLimit])
+        .filter(|s| case.view(*s).is_none())
+        .map(Signal::words)
+        .collect();
+    if !missing.is_empty() {
+        lines.push(format!("no samples of {} for this job in this window", list(&missing)));
+    }
+    if case.observations.logs.is_none() {
+        lines.push(
+            "kernel logs were not read; Xids are known from the metric only, which keeps the last code".to_owned(),
+        );
+    }
+    if case.observations.events.is_none() {
+        lines.push("events were not read".to_owned());
+    }
+    lines.extend(dead_profiling(case));
+    for stopped in &case.stopped {
+        lines.push(format!(
+            "GPU {} on {} sent no {} after {}",
+            stopped.placement.gpu,
+            stopped.placement.node,
+            stopped.signal.words(),
+            stopped.absence.last_seen
+        ));
+    }
+    let view = VITAL.into_iter().find_map(|s| case.view(s));
+    if let Some(view) = view
+        && let Some(share) = telemetry_gap::mean_coverage(case, view)
+        && share < 0.9
+    {
+        lines.push(format!("the GPU series cover {:.0} % of the window", share * 100.0));
+    }
+    lines
+}
+
+/// Profiling counters that read zero on busy GPUs are broken, not idle (dcgm-exporter issue 662).
+fn dead_profiling(case: &Case<'_>) -> Option<String> {
+    let busy = case.view(Signal::Utilization)?.typical(case.window)? > 50.0;
+    let dead: Vec<&str> = [Signal::SmActive, Signal::TensorActive, Signal::DramActive]
+        .into_iter()
+        .filter(|s| case.view(*s).and_then(|v| v.typical(case.window)) == Some(0.0))
+        .map(Signal::words)
+        .collect();
+    (busy && !dead.is_empty())
+        .then(|| format!("{} read zero while the GPUs are busy: profiling counters are broken, not idle", list(&dead)))
+}
+
+/// What deserves a closer look, given what is known so far, so that changes are dated to the sample.
+pub fn focus(observations: &Observations<'_>) -> Vec<Focus> {
+    let case = Case::new(observations);
+    let mut wanted = Vec::new();
+    if let Some(slowdown) = case.pace.slowdown()
+        && let Some(onset) = &slowdown.onset
+    {
+        wanted.extend(around(&case, slowdown.signal, Vec::new(), onset.at));
+        wanted.extend(around(&case, Signal::DataLoading, Vec::new(), onset.at));
+    }
+    for low in case.clocks.iter().filter(|c| c.reason != Reason::Idle).take(MAX_SUSPECTS) {
+        if let Some(onset) = &low.onset {
+            wanted.extend(around(&case, Signal::SmClock, vec![low.placement.clone()], onset.at));
+        }
+    }
+    for stopped in case.stopped.iter().take(MAX_SUSPECTS) {
+        wanted.extend(around(&case, stopped.signal, vec![stopped.placement.clone()], stopped.absence.last_seen));
+    }
+    let coarse = case.view(Signal::Utilization).filter(|v| v.step_ms > FINE_STEP_MS);
+    if let Some(view) = coarse.filter(|_| case.clocks.is_empty()) {
+        // Dips are shorter than a step of a long window; a handful of GPUs spread over the job shows them.
+        let all = &observations.job.placements;
+        let every = all.len().div_ceil(MAX_SUSPECTS).max(1);
+        let placements = all.iter().step_by(every).cloned().collect();
+        let metric = view.metric().to_owned();
+        wanted.push(Focus { signal: Signal::Utilization, metric, placements, range: case.focus() });
+    }
+    wanted
+}
+
+/// The steps on either side of a moment; none when they are fine already.
+fn around(case: &Case<'_>, signal: Signal, placements: Vec<Placement>, at: Timestamp) -> Option<Focus> {
+    let view = case.view(signal).filter(|v| v.step_ms > FINE_STEP_MS)?;
+    let reach = FOCUS_STEPS * view.step_ms;
+    let range = TimeRange::new(shift(at, -reach), shift(at, reach))?;
+    Some(Focus { signal, metric: view.metric().to_owned(), placements, range })
+}
+
+/// Around a change, this many steps on either side are looked at.
+const FOCUS_STEPS: i64 = 4;
+
+/// Suspects looked at more closely; more than this many are no longer single culprits.
+const MAX_SUSPECTS: usize = 8;
+
+/// The exporter's default interval: steps up to it lose nothing.
+const FINE_STEP_MS: i64 = 30_000;

@@ -1,0 +1,69 @@
+//! What was fetched about one job: the case file before anyone has looked at it.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use sightline_model::{Component, Evidence, TimeRange};
+
+use crate::signal::Signal;
+
+/// One GPU of the job.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Placement {
+    /// The node.
+    pub node: String,
+    /// The GPU's index on it.
+    pub gpu: String,
+    /// The rank that ran there, if known.
+    pub rank: Option<String>,
+}
+
+impl Placement {
+    /// The component that names it.
+    pub fn component(&self) -> Component {
+        Component::from([("node".to_owned(), self.node.clone()), ("gpu".to_owned(), self.gpu.clone())])
+    }
+}
+
+/// The job in question.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Job {
+    /// Its id.
+    pub id: String,
+    /// Its GPUs.
+    pub placements: Vec<Placement>,
+    /// When it began.
+    pub start: Timestamp,
+    /// When it ended; none while it runs.
+    pub end: Option<Timestamp>,
+    /// Its state as the scheduler has it.
+    pub state: String,
+    /// The evidence that says so.
+    pub evidence: Option<sightline_model::EvidenceId>,
+}
+
+/// Evidence for one signal.
+#[derive(Clone, Copy, Debug)]
+pub struct Observed<'a> {
+    /// Which signal.
+    pub signal: Signal,
+    /// Its series; none in it means that the window holds no samples.
+    pub evidence: &'a Evidence,
+}
+
+/// Everything that is known about the case.
+#[derive(Clone, Debug)]
+pub struct Observations<'a> {
+    /// The job.
+    pub job: Job,
+    /// The window that was asked about, cut to the job's own span.
+    pub window: TimeRange,
+    /// The series. A metric may come twice: over the whole range first, then with finer steps around a moment.
+    pub observed: Vec<Observed<'a>>,
+    /// Kernel log lines (rows with field `body` and entity `node`); none when they were not read.
+    pub logs: Option<&'a Evidence>,
+    /// Events (rows with fields `kind` and `body`); none when they were not read.
+    pub events: Option<&'a Evidence>,
+    /// Which GPU sits at which bus address of a node: (node, domain, bus, device) to GPU index.
+    pub bus_ids: BTreeMap<(String, u32, u8, u8), String>,
+}

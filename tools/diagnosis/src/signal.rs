@@ -1,0 +1,143 @@
+//! The measurements a diagnosis looks at, by the catalogue's names.
+
+/// What a signal is measured on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Scope {
+    /// One series per GPU.
+    Gpu,
+    /// One or more series per node.
+    Node,
+    /// One series per job, or one per rank.
+    Job,
+}
+
+macro_rules! signals {
+    ($($(#[$doc:meta])* $name:ident = $scope:ident, $words:literal, [$($metric:literal),+];)*) => {
+        /// A measurement that some cause looks at.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+        pub enum Signal {
+            $($(#[$doc])* $name,)*
+        }
+
+        impl Signal {
+            /// Every signal, in the order in which a tool that must save queries should fetch them.
+            pub const ALL: &'static [Self] = &[$(Self::$name,)*];
+
+            /// What it is measured on.
+            pub fn scope(self) -> Scope {
+                match self { $(Self::$name => Scope::$scope,)* }
+            }
+
+            /// What it is called in a sentence; without digits.
+            pub fn words(self) -> &'static str {
+                match self { $(Self::$name => $words,)* }
+            }
+
+            /// The catalogue's metrics that carry it; the first one with samples is used.
+            pub fn metrics(self) -> &'static [&'static str] {
+                match self { $(Self::$name => &[$($metric),+],)* }
+            }
+        }
+    };
+}
+
+signals! {
+    /// Seconds (or milliseconds) per training step.
+    StepTime = Job, "step time", ["step_time"];
+    /// Work done per second by the job.
+    Throughput = Job, "throughput", ["training_throughput_tokens", "training_throughput_tokens_per_gpu", "training_throughput_samples"];
+    /// Time per step spent waiting for input.
+    DataLoading = Job, "data loading time", ["data_loading_time"];
+    /// Time taken by a checkpoint.
+    CheckpointTime = Job, "checkpoint time", ["checkpoint_save_time"];
+    /// Time per step spent waiting for or in communication.
+    CommunicationTime = Job, "communication time", ["nccl_wait_time", "gradient_sync_time"];
+    /// Time per step spent computing.
+    ComputeTime = Job, "compute time", ["forward_backward_time"];
+    /// SM clock.
+    SmClock = Gpu, "SM clock", ["sm_clock"];
+    /// Die temperature.
+    GpuTemperature = Gpu, "GPU temperature", ["gpu_temperature"];
+    /// Power draw.
+    Power = Gpu, "power draw", ["gpu_power"];
+    /// Share of time with a kernel running.
+    Utilization = Gpu, "GPU utilisation", ["gpu_utilization"];
+    /// Bit mask of reasons for a lowered clock.
+    ClockReasons = Gpu, "clock event reasons", ["clock_event_reasons"];
+    /// Share of cycles with the tensor pipes busy.
+    TensorActive = Gpu, "tensor activity", ["tensor_active"];
+    /// Share of cycles in which an SM had work.
+    SmActive = Gpu, "SM activity", ["sm_active"];
+    /// Share of cycles in which memory was read or written.
+    DramActive = Gpu, "memory activity", ["dram_active"];
+    /// Memory temperature.
+    MemoryTemperature = Gpu, "GPU memory temperature", ["gpu_memory_temperature"];
+    /// The limit the board enforces.
+    PowerLimit = Gpu, "enforced power limit", ["gpu_power_limit_enforced"];
+    /// Time lost to thermal limits.
+    ThermalViolation = Gpu, "time under thermal limits", ["thermal_violation"];
+    /// Time lost to power limits.
+    PowerViolation = Gpu, "time under power limits", ["power_violation"];
+    /// GPU memory in use.
+    MemoryUsed = Gpu, "GPU memory in use", ["gpu_memory_used"];
+    /// The last Xid code.
+    LastXid = Gpu, "last Xid", ["xid_last"];
+    /// Rows remapped after uncorrectable errors.
+    RemappedUncorrectable = Gpu, "rows remapped after uncorrectable errors", ["row_remap_uncorrectable"];
+    /// Rows remapped after correctable errors.
+    RemappedCorrectable = Gpu, "rows remapped after correctable errors", ["row_remap_correctable"];
+    /// Whether a remap failed.
+    RemapFailed = Gpu, "row remap failure", ["row_remap_failed"];
+    /// Double-bit errors.
+    DoubleBitErrors = Gpu, "double-bit errors", ["ecc_dbe_volatile"];
+    /// PCIe lanes in use.
+    PcieWidth = Gpu, "PCIe link width", ["pcie_link_width"];
+    /// PCIe replays.
+    PcieReplays = Gpu, "PCIe replays", ["pcie_replays"];
+    /// NVLink CRC errors on flits.
+    NvlinkCrcFlit = Gpu, "NVLink flit CRC errors", ["nvlink_crc_flit_errors"];
+    /// NVLink CRC errors on data.
+    NvlinkCrcData = Gpu, "NVLink data CRC errors", ["nvlink_crc_data_errors"];
+    /// NVLink replays.
+    NvlinkReplay = Gpu, "NVLink replay errors", ["nvlink_replay_errors"];
+    /// NVLink recoveries.
+    NvlinkRecovery = Gpu, "NVLink recovery errors", ["nvlink_recovery_errors"];
+    /// InfiniBand receive errors.
+    IbReceiveErrors = Node, "InfiniBand receive errors", ["ib_receive_errors"];
+    /// InfiniBand symbol errors.
+    IbSymbolErrors = Node, "InfiniBand symbol errors", ["ib_symbol_errors"];
+    /// InfiniBand links lost.
+    IbLinkDowned = Node, "lost InfiniBand links", ["ib_link_downed"];
+    /// InfiniBand links retrained.
+    IbLinkRecovery = Node, "InfiniBand link recoveries", ["ib_link_error_recovery"];
+    /// InfiniBand port rate.
+    IbPortRate = Node, "InfiniBand port rate", ["ib_port_rate"];
+    /// InfiniBand time waiting to send.
+    IbTransmitWait = Node, "InfiniBand transmit wait", ["ib_transmit_wait"];
+    /// RDMA packets marked by congested switches.
+    CongestionMarks = Node, "congestion marks on RDMA packets", ["rdma_ecn_marked"];
+    /// Pause frames received.
+    PauseFrames = Node, "received pause frames", ["pfc_pause_received"];
+    /// Ethernet receive errors.
+    NicReceiveErrors = Node, "network receive errors", ["network_receive_errors"];
+    /// Ethernet transmit errors.
+    NicTransmitErrors = Node, "network transmit errors", ["network_transmit_errors"];
+    /// Ethernet link losses.
+    NicCarrierChanges = Node, "network carrier changes", ["network_carrier_changes"];
+    /// TCP segments sent again.
+    TcpRetransmissions = Node, "TCP retransmissions", ["tcp_retransmissions"];
+    /// Share of time some task waited for I/O.
+    IoPressure = Node, "I/O pressure", ["io_pressure_some"];
+    /// Host memory that is left.
+    HostMemoryAvailable = Node, "available host memory", ["host_memory_available"];
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_hold_no_digits_so_that_they_can_stand_in_a_claim() {
+        assert!(Signal::ALL.iter().all(|s| !s.words().contains(|c: char| c.is_ascii_digit())));
+    }
+}

@@ -1,0 +1,388 @@
+//! Small worlds for tests: a healthy job whose signals a test bends, and a reader that recomputes every claim.
+
+use std::collections::BTreeMap;
+
+use jiff::{SignedDuration, Timestamp};
+use sightline_model::claim::{DraftCause, Quantity};
+use sightline_model::{
+    Component, Coverage, DraftClaim, Entity, Evidence, EvidenceId, EvidenceRow, FactPath, NumberSlot, Point, Read,
+    Relation, Series, Stat, TimeRange, Unit,
+};
+
+use crate::diagnose::{Diagnosis, diagnose};
+use crate::observation::{Job, Observations, Observed, Placement};
+use crate::signal::{Scope, Signal};
+
+type Values = Box<dyn Fn(usize, usize, usize) -> Option<f64>>;
+
+/// A job on `nodes` times `gpus` GPUs with one point a minute.
+pub(crate) struct World {
+    pub(crate) nodes: usize,
+    pub(crate) gpus: usize,
+    pub(crate) minutes: usize,
+    signals: BTreeMap<Signal, Values>,
+    increases: Vec<Signal>,
+    logs: Option<Vec<(usize, usize, String)>>,
+    pub(crate) events: Vec<(usize, String, String)>,
+    pub(crate) window: (usize, usize),
+    pub(crate) ended: bool,
+}
+
+/// Noise in -1..1 that is the same on every run and unlike between members.
+pub(crate) fn noise(node: usize, gpu: usize, i: usize) -> f64 {
+    let x = ((node * 131 + gpu * 17 + 7) as f64 * 0.731 + i as f64 * 12.9898).sin() * 43758.5453;
+    2.0 * (x - x.floor()) - 1.0
+}
+
+impl World {
+    pub(crate) fn healthy(nodes: usize, gpus: usize) -> Self {
+        let mut world = Self {
+            nodes,
+            gpus,
+            minutes: 240,
+            signals: BTreeMap::new(),
+            increases: Vec::new(),
+            logs: None,
+            events: Vec::new(),
+            window: (0, 240),
+            ended: false,
+        };
+        world.set(Signal::SmClock, |n, g, i| Some(1960.0 + 6.0 * noise(n, g, i) + g as f64));
+        world.set(Signal::GpuTemperature, |n, g, i| Some(62.0 + 1.5 * g as f64 + 0.8 * noise(n, g + 50, i)));
+        world.set(Signal::Power, |n, g, i| Some(640.0 + 9.0 * noise(n, g + 90, i)));
+        world.set(Signal::Utilization, |n, g, i| Some(98.0 + noise(n, g + 30, i)));
+        world.set(Signal::SmActive, |n, g, i| Some(0.88 + 0.02 * noise(n, g + 20, i)));
+        world.set(Signal::TensorActive, |n, g, i| Some(0.52 + 0.02 * noise(n, g + 10, i)));
+        world.set(Signal::DramActive, |n, g, i| Some(0.41 + 0.02 * noise(n, g + 60, i)));
+        world.set(Signal::ClockReasons, |_, _, _| Some(4.0));
+        world.set(Signal::MemoryUsed, |n, g, i| Some(70_000.0 + 20.0 * noise(n, g + 40, i)));
+        world.set(Signal::StepTime, |_, _, i| Some(1.2 + 0.02 * noise(0, 0, i)));
+        world.set_increase(Signal::RemappedUncorrectable, |_, _, _| Some(0.0));
+        world
+    }
+
+    pub(crate) fn set(&mut self, signal: Signal, values: impl Fn(usize, usize, usize) -> Option<f64> + 'static) {
+        self.signals.insert(signal, Box::new(values));
+    }
+
+    pub(crate) fn set_increase(
+        &mut self,
+        signal: Signal,
+        values: impl Fn(usize, usize, usize) -> Option<f64> + 'static,
+    ) {
+        self.increases.push(signal);
+        self.set(signal, values);
+    }
+
+    /// Bends a signal: the healthy value goes through `bend`.
+    pub(crate) fn bend(&mut self, signal: Signal, bend: impl Fn(usize, usize, usize, f64) -> Option<f64> + 'static) {
+        let Some(before) = self.signals.remove(&signal) else { panic!("{signal:?} is not there") };
+        self.set(signal, move |n, g, i| bend(n, g, i, before(n, g, i)?));
+    }
+
+    pub(crate) fn without(&mut self, signals: &[Signal]) {
+        self.signals.retain(|s, _| !signals.contains(s));
+    }
+
+    pub(crate) fn lacks(&self, signal: Signal) -> bool {
+        !self.signals.contains_key(&signal)
+    }
+
+    /// Signals of the healthy world that are not collected in this one.
+    pub(crate) fn lacking(&self) -> Vec<Signal> {
+        [Signal::ClockReasons, Signal::StepTime].into_iter().filter(|s| self.lacks(*s)).collect()
+    }
+
+    pub(crate) fn log(&mut self, node: usize, minute: usize, body: &str) {
+        self.logs.get_or_insert_default().push((node, minute, body.to_owned()));
+    }
+
+    pub(crate) fn read_logs(&mut self) {
+        self.logs.get_or_insert_default();
+    }
+
+    pub(crate) fn diagnose(&self) -> Judged {
+        let evidence = self.evidence();
+        let observations = self.observations(&evidence);
+        let diagnosis = diagnose(&observations);
+        for claim in claims(&diagnosis) {
+            check(claim, &evidence.iter().map(|(_, e)| e).collect::<Vec<_>>());
+        }
+        Judged(diagnosis)
+    }
+
+    pub(crate) fn observations<'a>(&self, evidence: &'a [(Option<Signal>, Evidence)]) -> Observations<'a> {
+        let job = Job {
+            id: "J123".to_owned(),
+            placements: self.placements(),
+            start: at(0),
+            end: self.ended.then(|| at(self.window.1)),
+            state: "running".to_owned(),
+            evidence: None,
+        };
+        let mut bus_ids = BTreeMap::new();
+        for p in &job.placements {
+            bus_ids.insert((p.node.clone(), 0, p.gpu.parse::<u8>().unwrap(), 0), p.gpu.clone());
+        }
+        Observations {
+            job,
+            window: TimeRange::new(at(self.window.0), at(self.window.1)).unwrap(),
+            observed: evidence
+                .iter()
+                .filter_map(|(signal, evidence)| Some(Observed { signal: (*signal)?, evidence }))
+                .collect(),
+            logs: evidence.iter().find(|(s, e)| s.is_none() && e.dataset == "logs").map(|(_, e)| e),
+            events: evidence.iter().find(|(s, e)| s.is_none() && e.dataset == "events").map(|(_, e)| e),
+            bus_ids,
+        }
+    }
+
+    fn placements(&self) -> Vec<Placement> {
+        let pairs = (0..self.nodes).flat_map(|n| (0..self.gpus).map(move |g| (n, g)));
+        pairs
+            .map(|(n, g)| Placement { node: node(n), gpu: g.to_string(), rank: Some((n * self.gpus + g).to_string()) })
+            .collect()
+    }
+
+    pub(crate) fn evidence(&self) -> Vec<(Option<Signal>, Evidence)> {
+        let mut all = Vec::new();
+        for (signal, values) in &self.signals {
+            let members: Vec<(Entity, usize, usize)> = match signal.scope() {
+                Scope::Gpu => self
+                    .placements()
+                    .iter()
+                    .map(|p| (p.component(), p.node[1..].parse().unwrap(), p.gpu.parse().unwrap()))
+                    .collect(),
+                Scope::Node => (0..self.nodes).map(|n| (Entity::from([("node".to_owned(), node(n))]), n, 0)).collect(),
+                Scope::Job => vec![(Entity::from([("job".to_owned(), "J123".to_owned())]), 0, 0)],
+            };
+            let series = members
+                .into_iter()
+                .map(|(entity, n, g)| Series {
+                    entity,
+                    points: (0..self.minutes)
+                        .filter_map(|i| {
+                            let value = values(n, g, i)?;
+                            Some(Point { time: at(i), value, min: value, max: value, count: 2 })
+                        })
+                        .collect(),
+                })
+                .collect();
+            let aggregation = if self.increases.contains(signal) { "increase per 60 s" } else { "avg per 60 s" };
+            let mut evidence = blank(all.len() + 1, "metrics");
+            evidence.metric = Some(signal.metrics()[0].to_owned());
+            evidence.aggregation = Some(aggregation.to_owned());
+            evidence.series = series;
+            evidence.step_seconds = Some(60.0);
+            all.push((Some(*signal), evidence));
+        }
+        if let Some(lines) = &self.logs {
+            let mut evidence = blank(all.len() + 1, "logs");
+            evidence.rows = lines
+                .iter()
+                .map(|(n, minute, body)| EvidenceRow {
+                    entity: Entity::from([("node".to_owned(), node(*n))]),
+                    time: Some(at(*minute)),
+                    fields: BTreeMap::from([("body".to_owned(), body.clone())]),
+                    ..EvidenceRow::default()
+                })
+                .collect();
+            all.push((None, evidence));
+        }
+        let mut evidence = blank(all.len() + 1, "events");
+        evidence.rows = self
+            .events
+            .iter()
+            .map(|(minute, kind, body)| EvidenceRow {
+                time: Some(at(*minute)),
+                fields: BTreeMap::from([("kind".to_owned(), kind.clone()), ("body".to_owned(), body.clone())]),
+                ..EvidenceRow::default()
+            })
+            .collect();
+        all.push((None, evidence));
+        all
+    }
+}
+
+pub(crate) fn node(n: usize) -> String {
+    format!("n{n}")
+}
+
+/// Minute `i` of the world.
+pub(crate) fn at(i: usize) -> Timestamp {
+    let start: Timestamp = "2026-05-03T12:00:00Z".parse().unwrap();
+    start.checked_add(SignedDuration::from_mins(i64::try_from(i).unwrap())).unwrap()
+}
+
+fn blank(n: usize, dataset: &str) -> Evidence {
+    Evidence {
+        id: EvidenceId::new(format!("E{n}")),
+        tool: "job_correlation".to_owned(),
+        dataset: dataset.to_owned(),
+        metric: None,
+        canonical_metric: None,
+        labels: BTreeMap::new(),
+        aggregation: None,
+        unit: Unit::None,
+        from: at(0),
+        to: at(240),
+        step_seconds: None,
+        points: 0,
+        stats: None,
+        rows: Vec::new(),
+        series: Vec::new(),
+        coverage: Coverage::default(),
+        total: 0,
+        returned: 0,
+        truncated: false,
+        read: Read::default(),
+        query_id: None,
+        sql: None,
+        params: BTreeMap::new(),
+        entry_id: None,
+    }
+}
+
+/// A diagnosis with short ways to look at it.
+pub(crate) struct Judged(pub(crate) Diagnosis);
+
+impl Judged {
+    pub(crate) fn outcome(&self) -> &'static str {
+        self.0.outcome.as_str()
+    }
+
+    pub(crate) fn first(&self) -> &DraftCause {
+        &self.0.causes[0]
+    }
+
+    /// Outcome, first cause, its components as `node/gpu`, and the minute of its onset.
+    pub(crate) fn verdict(&self) -> (&'static str, &str, Vec<String>, Option<usize>) {
+        let first = self.first();
+        let components = first.components.iter().map(component).collect();
+        let onset = first.onset.map(|o| ((o.as_second() - at(0).as_second()) / 60) as usize);
+        (self.outcome(), first.id.as_str(), components, onset)
+    }
+
+    pub(crate) fn status(&self, id: &str) -> &'static str {
+        let cause = self.0.causes.iter().find(|c| c.id == id).unwrap();
+        match cause.status {
+            sightline_model::CauseStatus::Supported => "supported",
+            sightline_model::CauseStatus::RuledOut => "ruled_out",
+            sightline_model::CauseStatus::NoData => "no_data",
+        }
+    }
+
+    pub(crate) fn supported(&self) -> Vec<&str> {
+        self.0.causes.iter().filter(|c| c.rank > 0).map(|c| c.id.as_str()).collect()
+    }
+}
+
+fn component(c: &Component) -> String {
+    c.values().rev().cloned().collect::<Vec<_>>().join("/")
+}
+
+fn claims(diagnosis: &Diagnosis) -> Vec<&DraftClaim> {
+    let mut all = vec![&diagnosis.headline];
+    all.extend(&diagnosis.claims);
+    for cause in &diagnosis.causes {
+        all.push(&cause.why);
+        all.extend(&cause.claims);
+    }
+    all
+}
+
+/// Recomputes a claim from the evidence; panics when it would not hold.
+pub(crate) fn check(claim: &DraftClaim, evidence: &[&Evidence]) {
+    assert!(!claim.text.contains(|c: char| c.is_ascii_digit()), "digits in `{}`", claim.text);
+    let named = claim.text.matches('{').count();
+    assert!(named >= claim.slots.len(), "unused slots in `{}`", claim.text);
+    for name in claim.text.split('{').skip(1).map(|part| part.split('}').next().unwrap()) {
+        assert!(claim.slots.contains_key(name), "`{{{name}}}` has nothing in `{}`", claim.text);
+    }
+    for slot in claim.slots.values() {
+        let there = match slot {
+            NumberSlot::Number { quantity, .. } => value(quantity, evidence).is_some(),
+            NumberSlot::Time(fact) => value(&Quantity::Fact(fact.clone()), evidence).is_some(),
+            NumberSlot::Quote(fact) => find(&fact.evidence, evidence).is_some(),
+            NumberSlot::Entity { evidence: id, key, value } => find(id, evidence).is_some_and(|e| {
+                let series = e.series.iter().any(|s| s.entity.get(key) == Some(value));
+                series || e.rows.iter().any(|r| r.entity.get(key) == Some(value))
+            }),
+        };
+        assert!(there, "{slot:?} of `{}` is not in the evidence", claim.text);
+    }
+    for c in &claim.comparisons {
+        let (left, right) = (value(&c.left, evidence), value(&c.right, evidence));
+        let (Some(left), Some(right)) = (left, right) else { panic!("{c:?} of `{}` has no value", claim.text) };
+        let holds = match c.relation {
+            Relation::Above => left > right,
+            Relation::Below => left < right,
+            Relation::AtLeast => left >= right,
+            Relation::AtMost => left <= right,
+            Relation::About => (left - right).abs() <= 0.02 * left.abs().max(right.abs()),
+        };
+        assert!(holds, "`{}`: {left} {:?} {right} does not hold", claim.text, c.relation);
+    }
+}
+
+fn find<'a>(id: &EvidenceId, evidence: &[&'a Evidence]) -> Option<&'a Evidence> {
+    evidence.iter().find(|e| e.id == *id).copied()
+}
+
+fn value(quantity: &Quantity, evidence: &[&Evidence]) -> Option<f64> {
+    match quantity {
+        Quantity::Constant(v) => Some(*v),
+        Quantity::Difference(a, b) => Some(value(a, evidence)? - value(b, evidence)?),
+        Quantity::Ratio(a, b) => Some(value(a, evidence)? / value(b, evidence)?),
+        Quantity::PercentChange { from, to } => {
+            let from = value(from, evidence)?;
+            Some((value(to, evidence)? - from) / from.abs() * 100.0)
+        }
+        Quantity::Fact(fact) => {
+            let e = find(&fact.evidence, evidence)?;
+            let series = |entity: &Entity| e.series.iter().find(|s| s.entity == *entity);
+            match &fact.path {
+                FactPath::Stat { entity, stat, within } => {
+                    let points: Vec<Point> = e
+                        .series
+                        .iter()
+                        .filter(|s| entity.iter().all(|(k, v)| s.entity.get(k) == Some(v)))
+                        .flat_map(|s| s.points.clone())
+                        .collect();
+                    of_points(&points, *stat, *within)
+                }
+                FactPath::Peers { exclude, stat, within } => {
+                    let others: Vec<f64> = e
+                        .series
+                        .iter()
+                        .filter(|s| s.entity != *exclude)
+                        .filter_map(|s| of_points(&s.points, *stat, *within))
+                        .collect();
+                    sightline_analysis::median(&others)
+                }
+                FactPath::Instant { entity, at } => {
+                    series(entity)?.points.iter().find(|p| p.time == *at).map(|p| p.time.as_millisecond() as f64)
+                }
+                FactPath::LastSeen { entity } => Some(series(entity)?.points.last()?.time.as_millisecond() as f64),
+                FactPath::RowTime { row } => Some(e.rows.get(*row)?.time?.as_millisecond() as f64),
+                other => panic!("{other:?} is not used by the checks"),
+            }
+        }
+    }
+}
+
+fn of_points(points: &[Point], stat: Stat, within: Option<TimeRange>) -> Option<f64> {
+    let points: Vec<&Point> = points.iter().filter(|p| within.is_none_or(|w| w.contains(p.time))).collect();
+    let values: Vec<f64> = points.iter().map(|p| p.value).collect();
+    match stat {
+        Stat::Min => points.iter().map(|p| p.min).reduce(f64::min),
+        Stat::Max => points.iter().map(|p| p.max).reduce(f64::max),
+        Stat::Mean => sightline_analysis::mean(&values),
+        Stat::Median => sightline_analysis::median(&values),
+        Stat::P95 => sightline_analysis::quantile(&values, 0.95),
+        Stat::First => values.first().copied(),
+        Stat::Last => values.last().copied(),
+        Stat::Sum => (!values.is_empty()).then(|| values.iter().sum()),
+        Stat::Count => Some(points.iter().map(|p| p.count).sum::<u64>() as f64),
+    }
+}
