@@ -36,6 +36,7 @@ use reader::Catalogue;
 use running::Running;
 
 pub use serve::{CredentialSource, EngineOptions, EngineProcessError, serve_engine};
+pub(crate) use serve::{ParentLine, ReadyLine};
 
 /// What the front lets through at once and in one piece.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

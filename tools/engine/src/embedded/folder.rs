@@ -1,10 +1,11 @@
 //! The data folder of an embedded engine: one owner at a time, and how others find it.
 
-use std::fs::{File, OpenOptions, TryLockError};
+use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, Write};
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -12,6 +13,9 @@ use crate::front::credentials::EngineCredentials;
 
 /// The form of what lies in the folder; a binary refuses a folder of a later form.
 const FORMAT: u32 = 1;
+
+const LOCK_ATTEMPTS: u32 = 5;
+const LOCK_PAUSE: Duration = Duration::from_millis(20);
 
 /// `engine.json`: where the living engine of a data folder is, for others of the same user.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -87,7 +91,8 @@ pub(crate) struct DataFolder {
 impl DataFolder {
     /// Takes the folder, making it if need be.
     pub(crate) fn take(path: &Path) -> Result<Self, DataFolderError> {
-        std::fs::create_dir_all(path).map_err(failed("make folder", path))?;
+        // What lies in it is for its owner's eyes.
+        DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(failed("make folder", path))?;
         let root = path.canonicalize().map_err(failed("find folder", path))?;
         let usable = root.to_str().is_some_and(|text| !text.contains(['*', '?', '{', '}', '\'', '"', '\\']));
         if !usable {
@@ -149,19 +154,24 @@ impl DataFolder {
     }
 }
 
-/// The living engine of a data folder, if it has one.
-pub fn engine_address(data_dir: &Path) -> Result<Option<EngineAddress>, DataFolderError> {
-    let lock_path = lock_path(data_dir);
-    let lock = match File::open(&lock_path) {
+/// The process that owns a data folder, if one does; 0 when it has not said yet.
+pub(crate) fn owner(data_dir: &Path) -> Result<Option<u32>, DataFolderError> {
+    let path = lock_path(data_dir);
+    let lock = match File::open(&path) {
         Ok(lock) => lock,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(failed("open", &lock_path)(error)),
+        Err(error) => return Err(failed("open", &path)(error)),
     };
     match lock.try_lock_shared() {
-        Ok(()) => return Ok(None),
-        Err(TryLockError::WouldBlock) => {}
-        Err(TryLockError::Error(error)) => return Err(failed("lock", &lock_path)(error)),
+        Ok(()) => Ok(None),
+        Err(TryLockError::WouldBlock) => Ok(Some(read_pid(&lock).unwrap_or_default())),
+        Err(TryLockError::Error(error)) => Err(failed("lock", &path)(error)),
     }
+}
+
+/// The living engine of a data folder, if it has one.
+pub fn engine_address(data_dir: &Path) -> Result<Option<EngineAddress>, DataFolderError> {
+    let Some(owner) = owner(data_dir)? else { return Ok(None) };
     let path = address_path(data_dir);
     let text = match std::fs::read(&path) {
         Ok(text) => text,
@@ -172,8 +182,7 @@ pub fn engine_address(data_dir: &Path) -> Result<Option<EngineAddress>, DataFold
     let address: EngineAddress =
         serde_json::from_slice(&text).map_err(io::Error::from).map_err(failed("read", &path))?;
     // A file that an earlier owner left behind, while the present one is still starting.
-    let owner = read_pid(&lock);
-    Ok((owner == Some(address.pid)).then_some(address))
+    Ok((owner == address.pid).then_some(address))
 }
 
 fn take_lock(root: &Path) -> Result<File, DataFolderError> {
@@ -181,12 +190,16 @@ fn take_lock(root: &Path) -> Result<File, DataFolderError> {
     let mut options = OpenOptions::new();
     let lock = options.read(true).write(true).create(true).truncate(false).mode(0o600).open(&path);
     let mut lock = lock.map_err(failed("open", &path))?;
-    match lock.try_lock() {
-        Ok(()) => {}
-        Err(TryLockError::WouldBlock) => {
-            return Err(DataFolderError::Owned { path: root.to_owned(), pid: read_pid(&lock).unwrap_or_default() });
+    // Whoever asks for the owner holds the lock for a moment too, so one refusal is not yet an owner.
+    for attempt in 1.. {
+        match lock.try_lock() {
+            Ok(()) => break,
+            Err(TryLockError::WouldBlock) if attempt < LOCK_ATTEMPTS => std::thread::sleep(LOCK_PAUSE),
+            Err(TryLockError::WouldBlock) => {
+                return Err(DataFolderError::Owned { path: root.to_owned(), pid: read_pid(&lock).unwrap_or_default() });
+            }
+            Err(TryLockError::Error(error)) => return Err(failed("lock", &path)(error)),
         }
-        Err(TryLockError::Error(error)) => return Err(failed("lock", &path)(error)),
     }
     let mut write = || -> io::Result<()> {
         lock.set_len(0)?;

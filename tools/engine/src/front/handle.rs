@@ -62,7 +62,9 @@ async fn run(front: &Arc<Front>, mut head: RequestHead, id: &str, body: Body) ->
         check_reader_request(front, &head, &text, &statement).await?;
     }
     let changes_tables = head.user == EngineUser::Writer && !matches!(statement, Statement::Select { .. });
-    if !streams {
+    // The engine holds such a result whole. The writer's exports shrink on the way to their format, so only what comes
+    // out of it counts there.
+    if !streams && head.user == EngineUser::Reader {
         head.settings.default_to("max_result_bytes", &front.limits.buffered_bytes.to_string());
     }
     let readonly = match (head.user, head.get) {

@@ -212,7 +212,7 @@ mod tests {
 
     fn kinds(text: &str) -> Vec<(TokenKind, &str)> {
         let tokens = Lexer::all(text.as_bytes()).unwrap();
-        tokens.iter().map(|token| (token.kind, &text[token.start..token.end])).collect()
+        tokens.iter().map(|token| (token.kind, std::str::from_utf8(token.of(text.as_bytes())).unwrap())).collect()
     }
 
     #[test]

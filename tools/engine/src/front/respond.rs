@@ -105,7 +105,7 @@ mod tests {
         assert_eq!(
             String::from_utf8(block).unwrap(),
             "\r\n__exception__\r\n0123456789abcdef\r\nCode: 394. DB::Exception: Query was cancelled. (QUERY_WAS_CANCELLED)\n\
-             71 0123456789abcdef\r\n__exception__\r\n"
+             69 0123456789abcdef\r\n__exception__\r\n"
         );
     }
 

@@ -44,9 +44,17 @@ pub struct EngineOptions {
 pub enum CredentialSource {
     /// From the caller; the engine ends on SIGTERM or SIGINT.
     Given(EngineCredentials),
-    /// From the parent, as the first line of standard input. The engine tells its port in one line on standard output,
+    /// From the parent, as the first line of standard input, together with the port. The engine tells its port in one line on standard output,
     /// and ends as soon as standard input does: that is how it ends with its parent, however that one ends.
     Parent,
+}
+
+/// The line that a parent writes to its child.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct ParentLine {
+    pub(crate) credentials: EngineCredentials,
+    /// The port, 0 for a free one.
+    pub(crate) port: u16,
 }
 
 /// The line that a child engine writes when it can be asked.
@@ -97,11 +105,11 @@ const DRAIN: Duration = Duration::from_secs(5);
 /// Runs the engine until it is told to end: by SIGTERM, SIGINT or the end of its parent.
 pub async fn serve_engine(options: EngineOptions) -> Result<(), EngineProcessError> {
     let folder = DataFolder::take(&options.data_dir)?;
-    let (credentials, parent) = match options.credentials {
-        CredentialSource::Given(credentials) => (credentials, None),
+    let (credentials, port, parent) = match options.credentials {
+        CredentialSource::Given(credentials) => (credentials, options.port, None),
         CredentialSource::Parent => {
-            let (credentials, ended) = read_parent().await.map_err(EngineProcessError::Parent)?;
-            (credentials, Some(ended))
+            let (ParentLine { credentials, port }, ended) = read_parent().await.map_err(EngineProcessError::Parent)?;
+            (credentials, port, Some(ended))
         }
     };
     let path = options.library.find()?;
@@ -109,8 +117,8 @@ pub async fn serve_engine(options: EngineOptions) -> Result<(), EngineProcessErr
     let database = folder.database();
     // The engine starts with its first connection and ends with its last, so one stays open throughout.
     let keeper = chdb.connect(&database).ok_or_else(|| EngineProcessError::Open(database.clone()))?;
-    let listen = |source| EngineProcessError::Listen { port: options.port, source };
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, options.port)).await.map_err(listen)?;
+    let listen = |source| EngineProcessError::Listen { port, source };
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await.map_err(listen)?;
     let port = listener.local_addr().map_err(listen)?.port();
     folder.publish(port, &credentials)?;
     let front = Arc::new(Front {
@@ -200,20 +208,20 @@ async fn end_queries(front: &Arc<Front>) {
     }
 }
 
-async fn read_parent() -> io::Result<(EngineCredentials, oneshot::Receiver<()>)> {
-    let (send_credentials, credentials) = oneshot::channel();
+async fn read_parent() -> io::Result<(ParentLine, oneshot::Receiver<()>)> {
+    let (send_line, line) = oneshot::channel();
     let (send_ended, ended) = oneshot::channel();
     // A thread of its own: a read of standard input cannot be cancelled, and must not hold up the runtime's end.
     std::thread::Builder::new().name("parent".to_owned()).spawn(move || {
         let mut input = io::stdin().lock();
-        let mut line = String::new();
-        let read = input.read_line(&mut line).and_then(|_| serde_json::from_str(&line).map_err(io::Error::from));
-        let _ = send_credentials.send(read);
+        let mut text = String::new();
+        let read = input.read_line(&mut text).and_then(|_| serde_json::from_str(&text).map_err(io::Error::from));
+        let _ = send_line.send(read);
         let _ = io::copy(&mut input, &mut io::sink());
         let _ = send_ended.send(());
     })?;
-    let credentials = credentials.await.map_err(|_| io::Error::from(io::ErrorKind::UnexpectedEof))??;
-    Ok((credentials, ended))
+    let line = line.await.map_err(|_| io::Error::from(io::ErrorKind::UnexpectedEof))??;
+    Ok((line, ended))
 }
 
 fn tell_parent(port: u16) -> io::Result<()> {
