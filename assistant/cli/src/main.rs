@@ -1,1 +1,83 @@
-fn main() {}
+//! The binary `sightline`: arguments and main, nothing else.
+
+mod arguments;
+
+use std::process::ExitCode;
+
+use clap::Parser as _;
+use sightline_server::commands::{self, CommandError};
+use sightline_server::{Config, output};
+
+use arguments::{Arguments, Command, IncidentCommand};
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    // Two TLS providers are pulled in; without a choice, building a TLS client panics.
+    if rustls::crypto::ring::default_provider().install_default().is_err() {
+        output::note("another TLS provider was installed first; report this");
+        return ExitCode::FAILURE;
+    }
+    log_to_stderr();
+    match run(arguments) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            output::note(&format!("sightline: {error}"));
+            ExitCode::from(error.exit_code())
+        }
+    }
+}
+
+fn run(arguments: Arguments) -> Result<(), CommandError> {
+    let Arguments { flags, command } = arguments;
+    let mut config = Config::load(&flags.into(), &environment).map_err(|e| CommandError::Usage(e.to_string()))?;
+    if let Command::CheckSql { principal, database, file } = command {
+        return commands::check_sql::check(arguments::input(file.as_deref())?, &principal, &database);
+    }
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(|e| CommandError::Failed(format!("the runtime cannot start: {e}")))?;
+    runtime.block_on(async {
+        match command {
+            Command::Serve { demo } => commands::serve::serve(&config, demo).await,
+            Command::Ask(ask) => commands::ask::ask(&config, ask.into()).await,
+            Command::Engine { child, port, library } => {
+                config.library = library.or(config.library);
+                let command = commands::engine::EngineCommand { child, port };
+                commands::engine::engine(&config, command).await
+            }
+            Command::Incident { command: IncidentCommand::Load { dir } } => commands::incident::load(&config, &dir).await,
+            Command::Incident { command: IncidentCommand::List } => commands::incident::list(&config).await,
+            Command::Doctor => commands::doctor::doctor(&config).await,
+            Command::CheckSql { .. } => Ok(()),
+        }
+    })
+}
+
+/// The environment, read here and nowhere else.
+#[expect(clippy::disallowed_methods, reason = "configuration is read here, once")]
+fn environment(name: &str) -> Option<String> {
+    std::env::var(name).ok().filter(|value| !value.is_empty())
+}
+
+/// Logs go to stderr, as much as `SIGHTLINE_LOG` asks for. The client library quotes the engine's error text, which quotes rows of
+/// other tenants: it is silenced whatever is asked for.
+fn log_to_stderr() {
+    let wanted = environment("SIGHTLINE_LOG").unwrap_or_else(|| "warn".to_owned());
+    let filter = tracing_subscriber::EnvFilter::try_new(format!("{wanted},clickhouse=off"))
+        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("warn,clickhouse=off"));
+    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn a_tls_client_can_be_built_once_the_provider_is_installed() {
+        rustls::crypto::ring::default_provider().install_default().unwrap();
+        let roots = rustls::RootCertStore::empty();
+        let built = std::panic::catch_unwind(|| {
+            rustls::ClientConfig::builder().with_root_certificates(roots).with_no_client_auth()
+        });
+        assert!(built.is_ok());
+    }
+}

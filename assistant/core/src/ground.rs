@@ -4,6 +4,8 @@ mod facts;
 mod literals;
 mod text;
 
+pub(crate) use text::clean;
+
 use std::collections::BTreeSet;
 
 use jiff::tz::TimeZone;

@@ -1,1 +1,19 @@
-//! sightline-server
+//! The service around the line: configuration, the stations opened, HTTP, tokens, and what the subcommands do.
+//!
+//! This crate is thin: it decides nothing about access and says nothing about the data.
+
+mod answers;
+mod audit_watch;
+pub mod clock;
+pub mod commands;
+pub mod config;
+pub mod http;
+pub mod output;
+pub mod room;
+pub mod stations;
+mod tokens;
+
+pub use answers::{Answers, AnswersError, Lookup};
+pub use audit_watch::WatchedAudit;
+pub use config::{Config, ConfigError, Flags};
+pub use tokens::{TokenError, Tokens};

@@ -25,11 +25,11 @@ pub(super) fn number(value: f64, format: NumberFormat) -> String {
 
 /// An instant in the asker's zone, to the second.
 pub(super) fn time(at: Timestamp, zone: &TimeZone) -> String {
-    at.to_zoned(zone.clone()).strftime("%Y-%m-%d %H:%M:%S %Z").to_string()
+    at.to_zoned_datetime(zone.clone()).strftime("%Y-%m-%d %H:%M:%S %Z").to_string()
 }
 
 /// Untrusted text, cleaned and cut: no control, bidirectional or invisible characters, no line breaks.
-pub(super) fn clean(text: &str) -> String {
+pub(crate) fn clean(text: &str) -> String {
     let mut cleaned = String::new();
     let mut shown = 0;
     for c in text.chars() {

@@ -225,13 +225,13 @@ fn metric(words: &[Word<'_>], times: &[TimeMention], catalogue: &Catalogue) -> M
             }
             let run: Vec<&str> = words.iter().skip(place).take(size).map(|w| w.typed).collect();
             let typed = run.join(" ");
-            match catalogue.resolve(&typed) {
-                Resolution::Exact(metric) => return MetricMention::One(metric.id().to_owned()),
-                Resolution::Ambiguous(candidates) => {
-                    let candidates = candidates.iter().map(|m| m.id().to_owned()).collect();
+            match catalogue.meant(&typed).as_slice() {
+                [] => {}
+                [metric] => return MetricMention::One(metric.id().to_owned()),
+                several => {
+                    let candidates = several.iter().map(|m| m.id().to_owned()).collect();
                     return MetricMention::Several { typed, candidates };
                 }
-                Resolution::Unknown { .. } => {}
             }
         }
     }

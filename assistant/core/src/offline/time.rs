@@ -4,7 +4,7 @@ mod clock;
 
 use jiff::civil::{Date, Time, Weekday};
 use jiff::tz::TimeZone;
-use jiff::{Span, Timestamp, ToSpan as _, Zoned};
+use jiff::{Span, Timestamp, ToSpan as _, ZonedDateTime};
 use sightline_model::{AskedRange, TimeRange};
 
 use super::words::{Word, at, length};
@@ -36,14 +36,14 @@ const AROUND: i64 = 30;
 /// What an expression means before it is cut at now.
 struct Meaning {
     length: usize,
-    from: Zoned,
-    to: Zoned,
+    from: ZonedDateTime,
+    to: ZonedDateTime,
 }
 
 /// Everything a rule needs.
 struct Reader<'a> {
     words: &'a [Word<'a>],
-    now: Zoned,
+    now: ZonedDateTime,
 }
 
 /// All time expressions of a question, in order, not overlapping.
@@ -55,7 +55,7 @@ pub(super) fn find_times(
     as_of: Timestamp,
     zone: &TimeZone,
 ) -> Result<Vec<TimeMention>, TimeFault> {
-    let reader = Reader { words, now: as_of.to_zoned(zone.clone()) };
+    let reader = Reader { words, now: as_of.to_zoned_datetime(zone.clone()) };
     let mut mentions = Vec::new();
     let mut place = 0;
     while place < words.len() {
@@ -74,13 +74,13 @@ pub(super) fn find_times(
 /// The window as it is told to the asker.
 pub(super) fn asked(range: TimeRange, typed: &str, zone: &TimeZone) -> AskedRange {
     let name = crate::answer_question::zone_name(zone);
-    let from = range.from().to_zoned(zone.clone());
-    let to = range.to().to_zoned(zone.clone());
+    let from = range.from().to_zoned_datetime(zone.clone());
+    let to = range.to().to_zoned_datetime(zone.clone());
     AskedRange { from: range.from(), to: range.to(), how: format!("{typed} ({} {name})", span_text(&from, &to)), time_zone: name }
 }
 
 /// `2026-05-03 00:00-24:00` within a day, else both ends in full.
-fn span_text(from: &Zoned, to: &Zoned) -> String {
+fn span_text(from: &ZonedDateTime, to: &ZonedDateTime) -> String {
     let next_midnight = from.date().tomorrow().ok() == Some(to.date()) && to.time() == Time::midnight();
     if next_midnight {
         format!("{} {}-24:00", from.date(), from.strftime("%H:%M"))
@@ -195,7 +195,7 @@ impl Reader<'_> {
                 None => self.latest_day_with(time)?,
             },
         };
-        let middle = day.to_datetime(time).to_zoned(self.now.time_zone().clone()).ok()?;
+        let middle = day.to_datetime(time).to_zoned_datetime(self.now.time_zone().clone()).ok()?;
         Some(Meaning {
             length,
             from: middle.checked_sub(AROUND.minutes()).ok()?,
@@ -242,6 +242,10 @@ impl Reader<'_> {
         if at(self.words, place, "today") {
             return Some((today, 1));
         }
+        // There is never data for it; it is read so that the asker is told so.
+        if at(self.words, place, "tomorrow") {
+            return Some((today.tomorrow().ok()?, 1));
+        }
         let lead = self.phrase(place, &["on", "last"]).unwrap_or(0);
         let word = self.words.get(place + lead)?;
         if let Some(weekday) = weekday(&word.folded) {
@@ -253,7 +257,7 @@ impl Reader<'_> {
 
     /// One end of a range: an instant, a day with or without a clock time, or a clock time alone (on `day`, else the latest day
     /// on which it has passed).
-    fn point(&self, place: usize, day: Option<Date>) -> Option<(Zoned, usize, Date)> {
+    fn point(&self, place: usize, day: Option<Date>) -> Option<(ZonedDateTime, usize, Date)> {
         let zone = self.now.time_zone().clone();
         let word = self.words.get(place)?;
         if let Some(at) = instant(word.typed, &zone) {
@@ -263,7 +267,7 @@ impl Reader<'_> {
         if let Some((date, words)) = self.day_at(place) {
             let joiner = self.phrase(place + words, &["at"]).unwrap_or(0);
             if let Some((time, clock_words)) = clock_time(self.words, place + words + joiner) {
-                let at = date.to_datetime(time).to_zoned(zone).ok()?;
+                let at = date.to_datetime(time).to_zoned_datetime(zone).ok()?;
                 return Some((at, words + joiner + clock_words, date));
             }
             return Some((self.hour(date, 0)?, words, date));
@@ -276,7 +280,7 @@ impl Reader<'_> {
             Some(day) => day,
             None => self.latest_day_with(time)?,
         };
-        Some((date.to_datetime(time).to_zoned(zone).ok()?, words, date))
+        Some((date.to_datetime(time).to_zoned_datetime(zone).ok()?, words, date))
     }
 
     /// Today if that time of day has passed, else yesterday.
@@ -285,8 +289,8 @@ impl Reader<'_> {
         if time <= self.now.time() { Some(today) } else { today.yesterday().ok() }
     }
 
-    fn hour(&self, day: Date, hour: i8) -> Option<Zoned> {
-        day.to_datetime(Time::new(hour, 0, 0, 0).ok()?).to_zoned(self.now.time_zone().clone()).ok()
+    fn hour(&self, day: Date, hour: i8) -> Option<ZonedDateTime> {
+        day.to_datetime(Time::new(hour, 0, 0, 0).ok()?).to_zoned_datetime(self.now.time_zone().clone()).ok()
     }
 }
 

@@ -7,6 +7,7 @@ use sightline_core::Assistant;
 use tokio::sync::{Semaphore, watch};
 
 use crate::answers::Answers;
+use crate::audit_watch::WatchedAudit;
 use crate::tokens::Tokens;
 
 /// The most questions answered at once; more get a clear 503 with `Retry-After` instead of a queue that grows.
@@ -20,6 +21,7 @@ pub struct Service {
 
 struct Inner {
     assistant: Arc<Assistant>,
+    audit: Arc<WatchedAudit>,
     tokens: Tokens,
     answers: Answers,
     running: Mutex<HashMap<String, Running>>,
@@ -34,14 +36,22 @@ struct Running {
 
 impl Service {
     /// A service over these stations.
-    pub fn new(assistant: Arc<Assistant>, tokens: Tokens, answers: Answers) -> Self {
+    pub fn new(assistant: Arc<Assistant>, audit: Arc<WatchedAudit>, tokens: Tokens, answers: Answers) -> Self {
         let slots = Arc::new(Semaphore::new(MAX_QUESTIONS));
-        Self { inner: Arc::new(Inner { assistant, tokens, answers, running: Mutex::default(), slots }) }
+        Self { inner: Arc::new(Inner { assistant, audit, tokens, answers, running: Mutex::default(), slots }) }
     }
 
     /// The stations.
     pub fn assistant(&self) -> &Arc<Assistant> {
         &self.inner.assistant
+    }
+
+    /// Whether the audit log takes records.
+    ///
+    /// # Errors
+    /// Why it does not.
+    pub fn audit_health(&self) -> Result<(), String> {
+        self.inner.audit.health()
     }
 
     /// The tokens.

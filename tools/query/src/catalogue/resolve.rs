@@ -29,9 +29,20 @@ pub enum Resolution<'a> {
 impl Catalogue {
     /// The metric that is called by these words: a canonical id, a stored name or what people say, in any case of letters.
     pub fn resolve(&self, words: &str) -> Resolution<'_> {
+        let meant = self.meant(words);
+        match meant.as_slice() {
+            [] => Resolution::Unknown { near: self.near(&normalise(words)) },
+            [metric] => Resolution::Exact(metric),
+            [_, _, ..] => Resolution::Ambiguous(meant),
+        }
+    }
+
+    /// The metrics that go by exactly these words, without hints for words that mean none: cheap enough to try every run of words
+    /// of a question.
+    pub fn meant(&self, words: &str) -> Vec<&Metric> {
         let said = normalise(words);
         if let Some(metric) = self.get(&said.replace(' ', "_")) {
-            return Resolution::Exact(metric);
+            return vec![metric];
         }
         let mut meant: Vec<&Metric> = self.by_stored(words.trim()).into_iter().collect();
         let by_word = self.by_word.get(&said).map(Vec::as_slice).unwrap_or_default();
@@ -40,11 +51,7 @@ impl Catalogue {
                 meant.push(metric);
             }
         }
-        match meant.as_slice() {
-            [] => Resolution::Unknown { near: self.near(&said) },
-            [metric] => Resolution::Exact(metric),
-            [_, _, ..] => Resolution::Ambiguous(meant),
-        }
+        meant
     }
 
     /// The closest names, one a metric, best first.

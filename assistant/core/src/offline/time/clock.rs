@@ -2,7 +2,7 @@
 
 use jiff::civil::{Date, DateTime, Time};
 use jiff::tz::TimeZone;
-use jiff::{Timestamp, Zoned};
+use jiff::{Timestamp, ZonedDateTime};
 
 use super::super::words::Word;
 
@@ -45,12 +45,12 @@ pub(super) fn date(word: &str) -> Option<Date> {
 }
 
 /// An ISO instant, in the zone where it names none: `2026-05-03T14:00`, `2026-05-03T14:00:00Z`.
-pub(super) fn instant(word: &str, zone: &TimeZone) -> Option<Zoned> {
+pub(super) fn instant(word: &str, zone: &TimeZone) -> Option<ZonedDateTime> {
     if !word.contains(['T', 't']) || word.len() < 13 {
         return None;
     }
     if let Ok(at) = word.parse::<Timestamp>() {
-        return Some(at.to_zoned(zone.clone()));
+        return Some(at.to_zoned_datetime(zone.clone()));
     }
-    word.parse::<DateTime>().ok()?.to_zoned(zone.clone()).ok()
+    word.parse::<DateTime>().ok()?.to_zoned_datetime(zone.clone()).ok()
 }

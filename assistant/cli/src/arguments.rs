@@ -1,0 +1,138 @@
+//! The command line.
+
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+
+use clap::{Args, Parser, Subcommand};
+use sightline_server::Flags;
+use sightline_server::commands::CommandError;
+use sightline_server::commands::ask::AskOptions;
+
+/// Ask a GPU cluster in plain language, and get an answer with proof.
+#[derive(Debug, Parser)]
+#[command(name = "sightline", version, max_term_width = 100)]
+pub struct Arguments {
+    #[command(flatten)]
+    pub flags: CommonFlags,
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+#[derive(Debug, Args)]
+pub struct CommonFlags {
+    /// The configuration file (default: ./sightline.toml, if there is one).
+    #[arg(long, global = true, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Where all state lives (default: ./.sightline).
+    #[arg(long, global = true, value_name = "DIR")]
+    data_dir: Option<PathBuf>,
+    /// Where the service listens (default: 127.0.0.1:8787; port 0 takes a free one).
+    #[arg(long, global = true, value_name = "ADDR")]
+    listen: Option<String>,
+}
+
+impl From<CommonFlags> for Flags {
+    fn from(flags: CommonFlags) -> Self {
+        let CommonFlags { config, data_dir, listen } = flags;
+        Self { config, data_dir, listen }
+    }
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Answer questions over HTTP, with a page at `/`.
+    Serve {
+        /// Load a demo fleet that ends now, print logins, and answer a first question.
+        #[arg(long)]
+        demo: bool,
+    },
+    /// Ask one question and print the answer.
+    Ask(AskArguments),
+    /// Run the embedded engine on its own; `ask`, `serve` and `doctor` attach to it.
+    Engine {
+        /// Take the passwords from standard input, and end with it.
+        #[arg(long, hide = true)]
+        child: bool,
+        /// The port on 127.0.0.1; 0 takes a free one.
+        #[arg(long, default_value_t = 0)]
+        port: u16,
+        /// The file libchdb.so (default: beside the binary, in the data folder, in your cache).
+        #[arg(long, value_name = "FILE")]
+        library: Option<PathBuf>,
+    },
+    /// Recorded incidents in the embedded engine.
+    Incident {
+        #[command(subcommand)]
+        command: IncidentCommand,
+    },
+    /// Hold SQL from outside against the grammar of our own queries.
+    ///
+    /// Reads JSON lines {id, sql, params?} and writes {id, verdict, reasons}. The exit code is 0 whatever the verdicts.
+    CheckSql {
+        /// Whose tenants the tenant parameter must lie in.
+        #[arg(long = "as", value_name = "PRINCIPAL", default_value = "operator@atlas")]
+        principal: String,
+        /// The database whose tables may be read.
+        #[arg(long, default_value = "sightline")]
+        database: String,
+        /// The file to read; `-` or nothing reads standard input.
+        file: Option<PathBuf>,
+    },
+    /// Say what is missing on this machine, and what to do about it.
+    Doctor,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum IncidentCommand {
+    /// Load a bundle, once.
+    Load {
+        /// The bundle's folder.
+        dir: PathBuf,
+    },
+    /// List the bundles that are loaded.
+    List,
+}
+
+#[derive(Debug, Args)]
+pub struct AskArguments {
+    /// Ask about a recorded incident in this folder.
+    #[arg(long, value_name = "DIR")]
+    bundle: Option<PathBuf>,
+    /// Who asks: a principal of the policy files, or `role@tenant` with --bundle.
+    #[arg(long = "as", value_name = "PRINCIPAL")]
+    principal: Option<String>,
+    /// The instant to take as now, RFC 3339 (default: now, or a bundle's latest sample).
+    #[arg(long, value_name = "TIME")]
+    as_of: Option<String>,
+    /// The zone in which time words are meant, an IANA name (default: this machine's).
+    #[arg(long, value_name = "ZONE")]
+    tz: Option<String>,
+    /// The conversation this question belongs to.
+    #[arg(long, value_name = "ID")]
+    conversation: Option<String>,
+    /// Print the answer as one JSON document.
+    #[arg(long)]
+    json: bool,
+    /// The question.
+    #[arg(required = true, num_args = 1..)]
+    question: Vec<String>,
+}
+
+impl From<AskArguments> for AskOptions {
+    fn from(arguments: AskArguments) -> Self {
+        let AskArguments { bundle, principal, as_of, tz, conversation, json, question } = arguments;
+        Self { question: question.join(" "), bundle, principal, as_of, time_zone: tz, conversation, json }
+    }
+}
+
+/// The lines to check: a file's, or standard input's.
+pub fn input(file: Option<&Path>) -> Result<Box<dyn BufRead + Send>, CommandError> {
+    match file {
+        None => Ok(Box::new(BufReader::new(std::io::stdin()))),
+        Some(path) if path == Path::new("-") => Ok(Box::new(BufReader::new(std::io::stdin()))),
+        Some(path) => match std::fs::File::open(path) {
+            Ok(file) => Ok(Box::new(BufReader::new(file))),
+            Err(error) => Err(CommandError::Failed(format!("`{}` cannot be read: {error}", path.display()))),
+        },
+    }
+}

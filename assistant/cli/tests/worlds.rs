@@ -1,0 +1,67 @@
+//! Thirty worlds drawn anew, each asked through the real binary: is the cause right, and the culprit?
+
+mod harness;
+#[path = "harness/rerun.rs"]
+mod rerun;
+
+use harness::Lab;
+use serde_json::Value;
+use sightline_fixtures::{IncidentTruth, draw_world};
+
+/// How many worlds are drawn, and how many must be right.
+const WORLDS: u64 = 30;
+const RIGHT: usize = 27;
+/// Where drawing begins. Nothing in the product was tuned on these.
+const FIRST_SEED: u64 = 7_000;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn cause_and_culprit_are_right_in_nearly_all_worlds_and_every_number_can_be_read_again() {
+    let lab = Lab::start();
+    let mut wrong = Vec::new();
+    let mut held = 0;
+    for seed in FIRST_SEED..FIRST_SEED + WORLDS {
+        let (rows, truth) = draw_world(seed);
+        let bundle = lab.bundle(&format!("world-{seed}"), &rows, "").await;
+        let as_of = truth.as_of.to_string();
+        let answer = lab.ask(&bundle, &["--as", &truth.principal, "--as-of", &as_of], &truth.question);
+        hold_verification(&answer);
+        held += rerun::hold(&lab.address, &answer).await;
+        if let Some(fault) = fault(&answer, &truth) {
+            wrong.push(format!("{} (seed {seed}): {fault}", truth.id));
+        }
+    }
+    assert!(held >= usize::try_from(WORLDS).unwrap(), "evidence was read again {held} times only");
+    let right = usize::try_from(WORLDS).unwrap() - wrong.len();
+    println!("{right} of {WORLDS} worlds right\n{}", wrong.join("\n"));
+    assert!(right >= RIGHT, "{right} of {WORLDS} are right:\n{}", wrong.join("\n"));
+}
+
+fn hold_verification(answer: &Value) {
+    let verification = &answer["verification"];
+    assert_eq!(verification["checked"], verification["passed"], "{answer}");
+    assert!(verification["checked"].as_u64().unwrap() > 0, "{answer}");
+}
+
+/// What is wrong with an answer; none if outcome, cause and component are as the world was made.
+fn fault(answer: &Value, truth: &IncidentTruth) -> Option<String> {
+    let outcome = answer["outcome"].as_str().unwrap();
+    let headline = answer["headline"].as_str().unwrap();
+    if outcome != truth.outcome {
+        return Some(format!("outcome {outcome} instead of {}: {headline}", truth.outcome));
+    }
+    let top = answer["causes"].as_array().unwrap().iter().find(|c| c["rank"] == 1);
+    let Some(cause) = truth.cause else { return None };
+    let Some(top) = top else { return Some(format!("no cause instead of {cause}: {headline}")) };
+    let found = top["id"].as_str().unwrap();
+    if found != cause && !truth.accept_causes.contains(&found) {
+        return Some(format!("cause {found} instead of {cause}: {headline}"));
+    }
+    let components = top["components"].as_array().unwrap();
+    let names = |wanted: &str| {
+        components.iter().any(|c| {
+            wanted.split(',').all(|pair| pair.split_once('=').is_some_and(|(key, value)| c[key].as_str() == Some(value)))
+        })
+    };
+    let missing: Vec<&String> = truth.components.iter().filter(|wanted| !names(wanted)).collect();
+    (!missing.is_empty()).then(|| format!("{cause} names {components:?} instead of {missing:?}"))
+}

@@ -1,0 +1,71 @@
+//! Drafts: what tools found, handed on, and the plain words for all that needs no data.
+
+use sightline_model::{AskedRange, Candidate, Outcome};
+use sightline_tools::ToolOutput;
+
+use super::time::TimeFault;
+use crate::ports::Draft;
+
+/// Questions that show what can be asked, for those who asked something else.
+const EXAMPLES: [&str; 4] = [
+    "Why was training job J123 slow yesterday?",
+    "What was the GPU temperature of node atlas-n07 over the last 3 hours?",
+    "Top 5 hottest GPUs in the last hour",
+    "Compare GPU power today and yesterday",
+];
+
+/// A draft from a tool's output: its sentences and causes as they are.
+pub(super) fn from_output(output: &ToolOutput, time_range: Option<AskedRange>) -> Draft {
+    Draft {
+        outcome: output.outcome.or(Some(Outcome::Answered)),
+        time_range,
+        headline: output.headline.clone(),
+        plain_headline: "There is nothing to say from the data.".to_owned(),
+        claims: output.claims.clone(),
+        causes: output.causes.clone(),
+        choices: output.choices.clone(),
+        suggestions: output.suggestions.clone(),
+        next_steps: output.next_steps.clone(),
+        runbooks: output.runbooks.clone(),
+        data_health: output.data_health.clone(),
+    }
+}
+
+/// A call brought nothing: its sentence says why and what to ask instead.
+pub(super) fn call_failed(sentence: &str, time_range: Option<AskedRange>) -> Draft {
+    Draft { time_range, ..plain(Outcome::Refused, &format!("This could not be read: {sentence}.")) }
+}
+
+/// A time expression has no meaning here.
+pub(super) fn time_fault(fault: &TimeFault) -> Draft {
+    plain(Outcome::InsufficientData, &fault.reason)
+}
+
+/// A draft that is one plain sentence.
+pub(super) fn plain(outcome: Outcome, sentence: &str) -> Draft {
+    Draft { outcome: Some(outcome), plain_headline: sentence.to_owned(), ..Draft::default() }
+}
+
+/// One question back, with choices.
+pub(super) fn clarify(sentence: &str, choices: Vec<Candidate>) -> Draft {
+    Draft { choices, ..plain(Outcome::Clarify, sentence) }
+}
+
+/// The question is outside of what this planner can answer.
+pub(super) fn cannot_yet() -> Draft {
+    let sentence = "I cannot answer that yet; I can say why a training job is or was slow, give the value of a metric over a time \
+                    range, rank GPUs, nodes or services by a metric, and compare a metric between two time ranges.";
+    Draft { suggestions: EXAMPLES.map(str::to_owned).to_vec(), ..plain(Outcome::Refused, sentence) }
+}
+
+/// The question commands a change.
+pub(super) fn read_only() -> Draft {
+    let sentence = "Sightline only reads and changes nothing; it can show what such a decision should rest on.";
+    Draft { suggestions: EXAMPLES.map(str::to_owned).to_vec(), ..plain(Outcome::Refused, sentence) }
+}
+
+/// The question names a tenant that is not the asker's. The words are the same whether or not there is one of that name.
+pub(super) fn other_tenant(own: &str) -> Draft {
+    let sentence = format!("The question names a tenant that is not yours; you may ask about {own} only.");
+    plain(Outcome::Refused, &sentence)
+}

@@ -1,0 +1,81 @@
+//! The demo: a generated fleet that ends now, logins, and one question already answered.
+
+mod load;
+
+use jiff::tz::TimeZone;
+use sightline_core::{Assistant, Clock as _, NoEvents, Question, answer_question, render_text};
+use sightline_model::{ConversationId, QuestionId};
+
+use super::{CommandError, failed};
+use crate::clock::SystemClock;
+use crate::config::Config;
+use crate::output;
+use crate::room::Room;
+use crate::tokens::Tokens;
+
+/// The database of the demo fleet.
+pub const DATABASE: &str = "sightline_demo";
+/// Who asks the first question.
+const FIRST_ASKER: &str = "operator@atlas";
+
+/// A demo login.
+#[derive(Clone, Debug)]
+pub struct Login {
+    /// The principal.
+    pub principal: String,
+    /// Its token, in clear: shown once.
+    pub token: String,
+}
+
+/// What was loaded.
+#[derive(Clone, Debug)]
+pub struct Loaded {
+    /// The fleet's first question, with which the demo begins.
+    pub question: String,
+}
+
+/// Makes the demo fleet end now: all of it at first, later only what is missing.
+///
+/// # Errors
+/// When the engine cannot take it.
+pub async fn load(config: &Config, room: &Room) -> Result<Loaded, CommandError> {
+    load::load(config, room, SystemClock::start().now()).await
+}
+
+/// A new token for every principal of the policy, in place of the one of the demo's last start: only digests are kept, so the old
+/// ones cannot be shown again.
+///
+/// # Errors
+/// When the token file cannot be written.
+pub fn logins(tokens: &mut Tokens, assistant: &Assistant) -> Result<Vec<Login>, CommandError> {
+    let now = assistant.clock.now();
+    let principals = assistant.policies.principals();
+    principals
+        .into_iter()
+        .map(|p| Ok(Login { token: tokens.replace(&p.id, now).map_err(failed)?, principal: p.id }))
+        .collect()
+}
+
+/// Asks the first question and prints its answer.
+///
+/// # Errors
+/// When there is no answer.
+pub async fn first_answer(assistant: &Assistant, loaded: &Loaded) -> Result<(), CommandError> {
+    let principal = assistant
+        .policies
+        .principal(FIRST_ASKER)
+        .ok_or_else(|| CommandError::Failed(format!("the policy has no principal `{FIRST_ASKER}`")))?;
+    let question = Question {
+        id: QuestionId::new(assistant.ids.next()),
+        conversation_id: ConversationId::new(assistant.ids.next()),
+        text: loaded.question.clone(),
+        principal,
+        entrance: "cli",
+        as_of: assistant.clock.now(),
+        time_zone: TimeZone::system(),
+    };
+    let answer = answer_question(assistant, &question, &NoEvents).await.map_err(failed)?;
+    output::note(&format!("\n{FIRST_ASKER} asks: {}\n", question.text));
+    output::note(&render_text(&answer));
+    Ok(())
+}

@@ -1,0 +1,98 @@
+//! `sightline doctor`: what is missing on this machine, one line a check, each with what to do.
+
+use std::path::Path;
+
+use sightline_audit::{AuditKey, AuditReader, Verdict};
+use sightline_guard::Engine as _;
+use sightline_policies::Policies;
+use sightline_query::Catalogue;
+
+use super::engine::library;
+use super::{CommandError, failed};
+use crate::config::Config;
+use crate::output;
+use crate::stations::{Data, Stations};
+
+/// Runs every check and prints its outcome.
+///
+/// # Errors
+/// When at least one check found something wrong.
+pub async fn doctor(config: &Config) -> Result<(), CommandError> {
+    let mut report = Report::default();
+    report.say("policies", Policies::builtin().map(|p| format!("{} principals", p.principals().len())));
+    report.say("catalogue", Catalogue::builtin().map(|c| format!("{} metrics", c.metrics().count())));
+    match &config.clickhouse {
+        Some(server) => report.ok("engine", &format!("a ClickHouse of your own at {}", server.url)),
+        None => report.say("library", library(config).find().map(|path| path.display().to_string())),
+    }
+    match Stations::open(config, Data::Own).await {
+        Ok(stations) => {
+            report.say("engine answers", stations.assistant.engine.ready().await.map(|()| "yes".to_owned()));
+            report.ok("tenants with rows", &format!("{}", stations.assistant.tenants.len()));
+            stations.close().await;
+        }
+        Err(error) => report.bad("engine", &error.to_string()),
+    }
+    audit(config, &mut report);
+    report.end()
+}
+
+fn audit(config: &Config, report: &mut Report) {
+    let inside = config.data_dir.join("audit.key");
+    let key_file = config.audit_key_file.as_deref().unwrap_or(&inside);
+    if config.audit_key_file.is_none() {
+        report.ok("audit key", "lies in the data folder; set `audit.key_file` to a place the service cannot write, so that the log proves more");
+    }
+    match verified(config, key_file) {
+        Ok(Verdict::Broken(broken)) => report.bad("audit log", &Verdict::Broken(broken).to_string()),
+        Ok(whole) => report.ok("audit log", &whole.to_string()),
+        Err(error) => report.bad("audit log", &error),
+    }
+}
+
+fn verified(config: &Config, key_file: &Path) -> Result<Verdict, String> {
+    let mut random = [0_u8; 32];
+    getrandom::fill(&mut random).map_err(|error| error.to_string())?;
+    let key = AuditKey::load_or_create(key_file, random).map_err(|error| error.to_string())?;
+    let reader = AuditReader::open(&config.data_dir.join("audit.db")).map_err(|error| error.to_string())?;
+    reader.verify(&key.public()).map_err(|error| error.to_string())
+}
+
+#[derive(Default)]
+struct Report {
+    faults: usize,
+    unprinted: bool,
+}
+
+impl Report {
+    fn ok(&mut self, check: &str, what: &str) {
+        self.print(&format!("ok    {check}: {what}"));
+    }
+
+    fn bad(&mut self, check: &str, what: &str) {
+        self.faults += 1;
+        self.print(&format!("WRONG {check}: {what}"));
+    }
+
+    fn say<E: std::fmt::Display>(&mut self, check: &str, result: Result<String, E>) {
+        match result {
+            Ok(what) => self.ok(check, &what),
+            Err(error) => self.bad(check, &error.to_string()),
+        }
+    }
+
+    fn print(&mut self, line: &str) {
+        self.unprinted |= output::result(line).is_err();
+    }
+
+    fn end(self) -> Result<(), CommandError> {
+        if self.unprinted {
+            return Err(failed(std::io::Error::other("the report could not be printed")));
+        }
+        match self.faults {
+            0 => Ok(()),
+            1 => Err(CommandError::Failed("one thing is wrong; see above".to_owned())),
+            n => Err(CommandError::Failed(format!("{n} things are wrong; see above"))),
+        }
+    }
+}

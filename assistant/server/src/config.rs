@@ -1,0 +1,266 @@
+//! Configuration: a file, the environment and flags, made into one checked value. Read once, at start.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+
+/// Where the service listens unless told otherwise.
+const DEFAULT_LISTEN: &str = "127.0.0.1:8787";
+/// Where state lives unless told otherwise.
+const DEFAULT_DATA_DIR: &str = "./.sightline";
+/// How long evidence points are kept unless told otherwise.
+const DEFAULT_KEEP_DAYS: i64 = 30;
+
+/// The file as it is written.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawConfig {
+    data_dir: Option<PathBuf>,
+    listen: Option<String>,
+    #[serde(default)]
+    engine: RawEngine,
+    #[serde(default)]
+    clickhouse: RawClickHouse,
+    #[serde(default)]
+    audit: RawAudit,
+    #[serde(default)]
+    cli: RawCli,
+    #[serde(default)]
+    evidence: RawEvidence,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawEngine {
+    library: Option<PathBuf>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawClickHouse {
+    url: Option<String>,
+    user: Option<String>,
+    password: Option<String>,
+    database: Option<String>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawAudit {
+    key_file: Option<PathBuf>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawCli {
+    principal: Option<String>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawEvidence {
+    keep_days: Option<String>,
+}
+
+/// A ClickHouse server of the site's own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClickHouse {
+    /// Its HTTP address.
+    pub url: String,
+    /// The read-only user.
+    pub user: String,
+    /// That user's password.
+    pub password: Secret,
+    /// The database the tables are in.
+    pub database: String,
+}
+
+/// Text that is never printed.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret(pub String);
+
+impl std::fmt::Debug for Secret {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("(secret)")
+    }
+}
+
+/// The configuration. Guaranteed: every value is usable as far as can be told without opening anything.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// Where all state lives.
+    pub data_dir: PathBuf,
+    /// Where the service listens.
+    pub listen: SocketAddr,
+    /// Where the engine's library is, if named.
+    pub library: Option<PathBuf>,
+    /// A ClickHouse of the site's own; the embedded engine otherwise.
+    pub clickhouse: Option<ClickHouse>,
+    /// The audit log's key, if it lies elsewhere.
+    pub audit_key_file: Option<PathBuf>,
+    /// The principal of the command line, without `--as`.
+    pub cli_principal: Option<String>,
+    /// Days for which evidence points are kept.
+    pub keep_days: i64,
+    /// The binary to start as the engine; the running one unless given.
+    pub program: Option<PathBuf>,
+}
+
+/// What the command line says; it wins over environment and file.
+#[derive(Clone, Debug, Default)]
+pub struct Flags {
+    /// `--config`
+    pub config: Option<PathBuf>,
+    /// `--data-dir`
+    pub data_dir: Option<PathBuf>,
+    /// `--listen`
+    pub listen: Option<String>,
+}
+
+/// Everything that is wrong with a configuration.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the configuration cannot be used:\n{}", faults.iter().map(|f| format!("  {f}")).collect::<Vec<_>>().join("\n"))]
+pub struct ConfigError {
+    /// One line each.
+    pub faults: Vec<String>,
+}
+
+impl Config {
+    /// Reads the file, lays the environment and the flags over it, and checks the whole.
+    ///
+    /// # Errors
+    /// Every fault at once.
+    pub fn load(flags: &Flags, env: &dyn Fn(&str) -> Option<String>) -> Result<Self, ConfigError> {
+        let path = flags.config.clone().or_else(|| env("SIGHTLINE_CONFIG").map(PathBuf::from));
+        let raw = match path {
+            Some(path) => read(&path)?,
+            // A file that nobody named may be missing.
+            None if Path::new("sightline.toml").exists() => read(Path::new("sightline.toml"))?,
+            None => RawConfig::default(),
+        };
+        check(overlay(raw, env), flags)
+    }
+}
+
+fn read(path: &Path) -> Result<RawConfig, ConfigError> {
+    let fault = |what: String| ConfigError { faults: vec![what] };
+    let text = std::fs::read_to_string(path)
+        .map_err(|error| fault(format!("`{}` cannot be read: {error}", path.display())))?;
+    toml::from_str(&text).map_err(|error| {
+        // The error's own text quotes the line; a password may stand there, so only the place and the reason are told.
+        let line = error.span().and_then(|span| text.get(..span.start)).map_or(1, |before| before.lines().count().max(1));
+        fault(format!("`{}` line {line}: {}", path.display(), error.message()))
+    })
+}
+
+/// The environment wins over the file: every key as `SIGHTLINE_…`.
+fn overlay(raw: RawConfig, env: &dyn Fn(&str) -> Option<String>) -> RawConfig {
+    let path = |name: &str, file: Option<PathBuf>| env(name).map(PathBuf::from).or(file);
+    let text = |name: &str, file: Option<String>| env(name).or(file);
+    let RawConfig { data_dir, listen, engine, clickhouse, audit, cli, evidence } = raw;
+    RawConfig {
+        data_dir: path("SIGHTLINE_DATA_DIR", data_dir),
+        listen: text("SIGHTLINE_LISTEN", listen),
+        engine: RawEngine { library: path("SIGHTLINE_LIBCHDB", path("SIGHTLINE_ENGINE_LIBRARY", engine.library)) },
+        clickhouse: RawClickHouse {
+            url: text("SIGHTLINE_CLICKHOUSE_URL", clickhouse.url),
+            user: text("SIGHTLINE_CLICKHOUSE_USER", clickhouse.user),
+            password: text("SIGHTLINE_CLICKHOUSE_PASSWORD", clickhouse.password),
+            database: text("SIGHTLINE_CLICKHOUSE_DATABASE", clickhouse.database),
+        },
+        audit: RawAudit { key_file: path("SIGHTLINE_AUDIT_KEY_FILE", audit.key_file) },
+        cli: RawCli { principal: text("SIGHTLINE_CLI_PRINCIPAL", cli.principal) },
+        evidence: RawEvidence { keep_days: text("SIGHTLINE_EVIDENCE_KEEP_DAYS", evidence.keep_days) },
+    }
+}
+
+fn check(raw: RawConfig, flags: &Flags) -> Result<Config, ConfigError> {
+    let RawConfig { data_dir, listen, engine, clickhouse, audit, cli, evidence } = raw;
+    let mut faults = Vec::new();
+    let listen = flags.listen.clone().or(listen).unwrap_or_else(|| DEFAULT_LISTEN.to_owned());
+    let address = listen.parse::<SocketAddr>();
+    if address.is_err() {
+        faults.push(format!("`listen` is `{listen}`; write an address and a port, like `{DEFAULT_LISTEN}`"));
+    }
+    let keep_days = match evidence.keep_days.as_deref().map(str::parse::<i64>) {
+        None => DEFAULT_KEEP_DAYS,
+        Some(Ok(days)) if (1..=3650).contains(&days) => days,
+        Some(_) => {
+            faults.push("`evidence.keep_days` must be a number of days from 1 to 3650, in quotes".to_owned());
+            DEFAULT_KEEP_DAYS
+        }
+    };
+    let clickhouse = clickhouse.url.map(|url| {
+        if !(url.starts_with("http://") || url.starts_with("https://")) {
+            faults.push("`clickhouse.url` must begin with `http://` or `https://`, like `https://clickhouse:8443`".to_owned());
+        }
+        ClickHouse {
+            url,
+            user: clickhouse.user.unwrap_or_else(|| "sightline".to_owned()),
+            password: Secret(clickhouse.password.unwrap_or_default()),
+            database: clickhouse.database.unwrap_or_else(|| "sightline".to_owned()),
+        }
+    });
+    match address {
+        Ok(listen) if faults.is_empty() => Ok(Config {
+            data_dir: flags.data_dir.clone().or(data_dir).unwrap_or_else(|| PathBuf::from(DEFAULT_DATA_DIR)),
+            listen,
+            library: engine.library,
+            clickhouse,
+            audit_key_file: audit.key_file,
+            cli_principal: cli.principal,
+            keep_days,
+            program: None,
+        }),
+        Ok(_) | Err(_) => Err(ConfigError { faults }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn no_env(_: &str) -> Option<String> {
+        None
+    }
+
+    #[test]
+    fn flags_win_over_environment_and_environment_over_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("c.toml");
+        std::fs::write(&file, "listen = \"127.0.0.1:1\"\ndata_dir = \"file\"\n[cli]\nprincipal = \"admin\"\n").unwrap();
+        let flags = Flags { config: Some(file), listen: Some("127.0.0.1:3".to_owned()), data_dir: None };
+        let env = |name: &str| match name {
+            "SIGHTLINE_LISTEN" => Some("127.0.0.1:2".to_owned()),
+            "SIGHTLINE_DATA_DIR" => Some("env".to_owned()),
+            _ => None,
+        };
+        let config = Config::load(&flags, &env).unwrap();
+        assert_eq!(config.listen.port(), 3);
+        assert_eq!(config.data_dir, PathBuf::from("env"));
+        assert_eq!(config.cli_principal.as_deref(), Some("admin"));
+    }
+
+    #[test]
+    fn every_fault_is_told_at_once_and_no_secret_with_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("c.toml");
+        std::fs::write(&file, "listen = \"here\"\n[clickhouse]\nurl = \"ftp://x\"\npassword = \"hunter2\"\n[evidence]\nkeep_days = \"0\"\n").unwrap();
+        let flags = Flags { config: Some(file.clone()), ..Flags::default() };
+        let error = Config::load(&flags, &no_env).unwrap_err();
+        assert_eq!(error.faults.len(), 3, "{error}");
+        std::fs::write(&file, "[clickhouse]\npassword = \"hunter2\" oops\n").unwrap();
+        let error = Config::load(&flags, &no_env).unwrap_err().to_string();
+        assert!(error.contains("line 2") && !error.contains("hunter2"), "{error}");
+    }
+
+    #[test]
+    fn an_unknown_key_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("c.toml");
+        std::fs::write(&file, "listne = \"127.0.0.1:1\"\n").unwrap();
+        let flags = Flags { config: Some(file), ..Flags::default() };
+        assert!(Config::load(&flags, &no_env).unwrap_err().to_string().contains("listne"));
+    }
+}

@@ -1,0 +1,212 @@
+//! Opens everything a question passes: engine, data, policies, audit log; and closes it in order.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use jiff::{Timestamp, ToSpan as _};
+use sightline_audit::{AuditError, AuditKey, Settings, SqliteAudit};
+use sightline_core::offline::OfflinePlanner;
+use sightline_core::Assistant;
+use sightline_engine::{
+    ClickHouseEngine, DatabaseName, EmbeddedEngine, Endpoint, EngineUser, IngestError, LoadedBundle, SecondFence, WriteError, Writer,
+    load_bundle, native, tenants,
+};
+use sightline_guard::{Guard, Mapping};
+use sightline_policies::Policies;
+use sightline_query::Catalogue;
+use sightline_query::catalogue::LabelAliases;
+
+use crate::audit_watch::WatchedAudit;
+use crate::clock::{SystemClock, UuidIds};
+use crate::config::Config;
+use crate::room::{Room, RoomError};
+
+/// The database of the service's own rows.
+pub const OWN_DATABASE: &str = "sightline";
+
+/// Whose rows are asked about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Data {
+    /// The service's own.
+    Own,
+    /// A recorded incident's.
+    Bundle(PathBuf),
+    /// Another database of the embedded engine, made if it is not there.
+    Database(&'static str),
+}
+
+/// Why the stations cannot be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// The data folder or the embedded engine cannot be used.
+    #[error(transparent)]
+    Room(#[from] RoomError),
+    /// Tables cannot be made or read.
+    #[error(transparent)]
+    Write(#[from] WriteError),
+    /// The bundle cannot be loaded.
+    #[error(transparent)]
+    Ingest(#[from] IngestError),
+    /// A bundle or the demo was asked for with a server of one's own.
+    #[error("recorded incidents and the demo need the embedded engine; unset `clickhouse.url` to use it")]
+    NeedsEmbedded,
+    /// The audit log cannot be used.
+    #[error(transparent)]
+    Audit(#[from] AuditError),
+    /// No randomness for the audit log's key.
+    #[error("the system gives no randomness for the audit log's key: {0}")]
+    Randomness(String),
+    /// Shipped data is broken, or the bundle's aliases are.
+    #[error("{0}")]
+    Data(String),
+}
+
+/// Everything a question passes, and what has to be closed after it.
+pub struct Stations {
+    /// The line's stations.
+    pub assistant: Arc<Assistant>,
+    /// The audit log with its health.
+    pub audit: Arc<WatchedAudit>,
+    /// Writes to the embedded engine; none with a server of one's own.
+    pub writer: Option<Writer>,
+    /// The bundle that was loaded.
+    pub bundle: Option<LoadedBundle>,
+    /// The instant to ask as of, for a bundle: just after its latest sample.
+    pub latest: Option<Timestamp>,
+    embedded: Option<EmbeddedEngine>,
+}
+
+/// What depends on where the rows are.
+struct Rows {
+    engine: ClickHouseEngine,
+    writer: Option<Writer>,
+    database: String,
+    tenants: BTreeSet<String>,
+    bundle: Option<LoadedBundle>,
+    embedded: Option<EmbeddedEngine>,
+}
+
+impl Stations {
+    /// Opens them. Attaches to a living engine of the data folder, else starts one.
+    ///
+    /// # Errors
+    /// What cannot be opened, and what to do about it.
+    pub async fn open(config: &Config, data: Data) -> Result<Self, OpenError> {
+        let room = Room::open(config).await?;
+        Self::open_in(config, room, data).await
+    }
+
+    /// The same, with an engine that is open already.
+    ///
+    /// # Errors
+    /// What cannot be opened, and what to do about it.
+    pub async fn open_in(config: &Config, room: Room, data: Data) -> Result<Self, OpenError> {
+        let label_aliases = LabelAliases::builtin().map_err(|error| OpenError::Data(error.to_string()))?;
+        let policies = Policies::builtin().map_err(|error| OpenError::Data(error.to_string()))?;
+        let rows = match &config.clickhouse {
+            Some(_) if data != Data::Own => return Err(OpenError::NeedsEmbedded),
+            Some(server) => Rows {
+                engine: ClickHouseEngine::new(&Endpoint::new(&server.url, &server.user, &server.password.0), SecondFence::AtServer),
+                writer: None,
+                database: server.database.clone(),
+                // A server's tenants are those that principals belong to: its user may not list what it may not read.
+                tenants: policies.principals().into_iter().flat_map(|p| own_tenants(p.tenants)).collect(),
+                bundle: None,
+                embedded: None,
+            },
+            None => embedded(room, data, &label_aliases).await?,
+        };
+        let catalogue = catalogue(rows.bundle.as_ref())?;
+        let audit = Arc::new(WatchedAudit::new(Arc::new(audit_log(config)?)));
+        let mapping = Mapping::native(&rows.database).map_err(|error| OpenError::Data(error.to_string()))?;
+        let latest = rows.bundle.as_ref().and_then(|b| b.latest.checked_add(1.millisecond()).ok());
+        let assistant = Assistant {
+            tools: sightline_tools::registry::tools(),
+            policies: Arc::new(policies),
+            guard: Guard::new(mapping),
+            engine: Arc::new(rows.engine),
+            audit: Arc::clone(&audit) as _,
+            planner: Box::new(OfflinePlanner::new(Arc::clone(&catalogue))),
+            catalogue,
+            tenants: rows.tenants,
+            clock: Arc::new(SystemClock::start()),
+            ids: Arc::new(UuidIds),
+        };
+        let assistant = Arc::new(assistant);
+        Ok(Self { assistant, audit, writer: rows.writer, bundle: rows.bundle, latest, embedded: rows.embedded })
+    }
+
+    /// The embedded engine, if that is what runs the queries.
+    pub fn embedded(&self) -> Option<&EmbeddedEngine> {
+        self.embedded.as_ref()
+    }
+
+    /// Ends the engine if it was started here. The audit log ends with the last handle on it.
+    pub async fn close(self) {
+        if let Some(embedded) = self.embedded {
+            embedded.stop().await;
+        }
+    }
+}
+
+fn own_tenants(scope: sightline_model::TenantScope) -> BTreeSet<String> {
+    match scope {
+        sightline_model::TenantScope::Only(tenants) => tenants,
+        sightline_model::TenantScope::All => BTreeSet::new(),
+    }
+}
+
+async fn embedded(room: Room, data: Data, aliases: &LabelAliases) -> Result<Rows, OpenError> {
+    let engine = room.embedded.ok_or(OpenError::NeedsEmbedded)?;
+    let writer = Writer::new(&endpoint(&engine, EngineUser::Writer));
+    let reader = ClickHouseEngine::new(&endpoint(&engine, EngineUser::Reader), SecondFence::InRequest);
+    let (database, bundle) = match data {
+        Data::Bundle(dir) => {
+            let bundle = load_bundle(&writer, &dir, aliases).await?;
+            (bundle.database.clone(), Some(bundle))
+        }
+        Data::Own => (own(&writer, OWN_DATABASE).await?, None),
+        Data::Database(name) => (own(&writer, name).await?, None),
+    };
+    let name = DatabaseName::new(&database).map_err(|error| OpenError::Data(error.to_string()))?;
+    let tenants = tenants(&writer, &name).await?.into_iter().collect();
+    Ok(Rows { engine: reader, writer: Some(writer), database, tenants, bundle, embedded: Some(engine) })
+}
+
+/// Where a user of the embedded engine asks.
+pub(crate) fn endpoint(engine: &EmbeddedEngine, user: EngineUser) -> Endpoint {
+    let (name, password) = engine.login(user);
+    Endpoint::new(engine.url(), name, password)
+}
+
+/// Makes the database's tables where they are missing.
+async fn own(writer: &Writer, name: &str) -> Result<String, OpenError> {
+    let database = DatabaseName::new(name).map_err(|error| OpenError::Data(error.to_string()))?;
+    if native::version(writer, &database).await?.is_none() {
+        native::create(writer, &database).await?;
+    }
+    Ok(name.to_owned())
+}
+
+/// The catalogue that ships, with the names a bundle adds.
+fn catalogue(bundle: Option<&LoadedBundle>) -> Result<Arc<Catalogue>, OpenError> {
+    let shipped = Catalogue::builtin().map_err(|error| OpenError::Data(error.to_string()))?;
+    let catalogue = match bundle {
+        Some(bundle) if !bundle.metric_aliases.is_empty() => shipped
+            .with_aliases("bundle.toml", &bundle.metric_aliases)
+            .map_err(|error| OpenError::Data(error.to_string()))?,
+        Some(_) | None => shipped,
+    };
+    Ok(Arc::new(catalogue))
+}
+
+fn audit_log(config: &Config) -> Result<SqliteAudit, OpenError> {
+    let key_file = config.audit_key_file.clone().unwrap_or_else(|| config.data_dir.join("audit.key"));
+    let mut for_key = [0_u8; 32];
+    let mut for_id = [0_u8; 16];
+    getrandom::fill(&mut for_key).map_err(|error| OpenError::Randomness(error.to_string()))?;
+    getrandom::fill(&mut for_id).map_err(|error| OpenError::Randomness(error.to_string()))?;
+    let key = AuditKey::load_or_create(&key_file, for_key)?;
+    Ok(SqliteAudit::open(&config.data_dir.join("audit.db"), Settings::new(key, for_id))?)
+}
