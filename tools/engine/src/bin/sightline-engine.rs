@@ -13,7 +13,7 @@ fn main() -> ExitCode {
     match run() {
         Ok(()) => ExitCode::SUCCESS,
         Err(message) => {
-            tracing::error!("{message}");
+            // Where standard error is gone there is nobody to tell.
             let _ = std::io::Write::write_all(&mut std::io::stderr(), format!("{message}\n").as_bytes());
             ExitCode::FAILURE
         }

@@ -61,7 +61,7 @@ async fn run(front: &Arc<Front>, mut head: RequestHead, id: &str, body: Body) ->
     if head.user == EngineUser::Reader {
         check_reader_request(front, &head, &text, &statement).await?;
     }
-    let changes_tables = head.user == EngineUser::Writer && !matches!(statement, Statement::Select { .. });
+    let changes_tables = head.user == EngineUser::Writer && matches!(statement, Statement::Other { .. });
     // The engine holds such a result whole. The writer's exports shrink on the way to their format, so only what comes
     // out of it counts there.
     if !streams && head.user == EngineUser::Reader {
