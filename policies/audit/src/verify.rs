@@ -131,12 +131,7 @@ fn check_chain(
             return Err(broken(expected, "a record with a negative number was added"));
         };
         if seq != expected {
-            let what = if seq == expected.saturating_add(1) {
-                format!("record {expected} is missing")
-            } else {
-                format!("records {expected} to {} are missing", seq.saturating_sub(1))
-            };
-            return Err(broken(expected, what));
+            return Err(broken(expected, missing(expected, seq.saturating_sub(1))));
         }
         let body = row.get_ref(1)?.as_bytes().map_err(|_error| broken(seq, "its text was changed"))?;
         let (Ok(prev), Ok(hash)) = (row.get::<_, [u8; 32]>(2), row.get::<_, [u8; 32]>(3)) else {
@@ -161,39 +156,37 @@ fn check_chain(
         let previous = if checkpoints.contains_key(&seq) { seq } else { head.previous };
         if let Some(checkpoint) = checkpoints.get(&seq) {
             let made = Head { seq, hash, previous: head.previous };
-            check_signed(checkpoint, &made, key, log_id)?;
+            check_signed("the checkpoint", checkpoint, &made, key, log_id)?;
         }
         head = Head { seq, hash, previous };
     }
     Ok(head)
 }
 
+fn missing(first: u64, last: u64) -> String {
+    if first == last { format!("record {first} is missing") } else { format!("records {first} to {last} are missing") }
+}
+
 /// A head or checkpoint against the chain as it stands: `made` carries the last checkpoint before it.
-fn check_signed(signed: &SignedHead, made: &Head, key: &PublicKey, log_id: &[u8; 16]) -> Result<(), Stop> {
-    let first_unsigned = made.previous.saturating_add(1);
+fn check_signed(name: &str, signed: &SignedHead, made: &Head, key: &PublicKey, log_id: &[u8; 16]) -> Result<(), Stop> {
+    // Up to the checkpoint before, the records are vouched for.
+    let first = made.previous.saturating_add(1).min(made.seq);
     if signed.key_id != key.id() {
-        let what = format!("its signature is of key {}, not of {}", signed.key_id, key.id());
+        let what = format!("{name} there is signed with key {}, not with {}", signed.key_id, key.id());
         return Err(broken(made.seq, what));
     }
     if !signed.is_signed_by(log_id, key) {
-        let what = format!(
-            "nothing signs for records {first_unsigned} to {}: a signature, or what it covers, was changed",
-            made.seq
-        );
-        return Err(broken(first_unsigned, what));
+        let what = format!("{name} at record {} was changed: its signature is not that of the key", made.seq);
+        return Err(broken(first, what));
     }
     if signed.head.hash != made.hash {
-        let what =
-            format!("a record between {first_unsigned} and {} was changed and all after it hashed anew", made.seq);
-        return Err(broken(first_unsigned, what));
+        let what = format!("a record from {first} to {} was changed and all after it hashed anew", made.seq);
+        return Err(broken(first, what));
     }
     if signed.head.previous != made.previous {
-        let what = format!(
-            "checkpoints between {} and {} were added or removed",
-            signed.head.previous.min(made.previous),
-            made.seq
-        );
-        return Err(broken(signed.head.previous, what));
+        let (low, high) = (signed.head.previous.min(made.previous), signed.head.previous.max(made.previous));
+        let what = format!("a checkpoint or the head was added, removed or replaced after record {low}");
+        return Err(broken(high, what));
     }
     Ok(())
 }
@@ -207,16 +200,16 @@ fn check_head(
     checkpoints: &BTreeMap<u64, SignedHead>,
 ) -> Result<(), Stop> {
     let next = made.seq.saturating_add(1);
-    let signed = file::stored_head(connection).map_err(|_error| broken(next, "the head was changed or removed"))?;
+    let signed = file::stored_head(connection).map_err(|_error| broken(None, "the head was changed or removed"))?;
     let last_signed = checkpoints.keys().last().copied().unwrap_or(0).max(signed.head.seq);
     if last_signed > made.seq {
-        return Err(broken(next, format!("the end was cut off: records {next} to {last_signed} are missing")));
+        return Err(broken(next, format!("the end was cut off: {}", missing(next, last_signed))));
     }
     if signed.head.seq < made.seq {
         let first = signed.head.seq.saturating_add(1);
         return Err(broken(first, "the end was added from outside: nothing signs for it"));
     }
-    check_signed(&signed, made, key, log_id)
+    check_signed("the head", &signed, made, key, log_id)
 }
 
 /// The record whose text was written as number `seq` after the record of this hash, if it stands elsewhere now.
