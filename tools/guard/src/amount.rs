@@ -17,18 +17,17 @@ pub(crate) fn duration(milliseconds: u64) -> String {
 
 /// A number of bytes, three digits or so: `2.5 GiB`.
 pub(crate) fn bytes(bytes: u64) -> String {
-    const UNITS: [&str; 5] = ["KiB", "MiB", "GiB", "TiB", "PiB"];
     if bytes < 1024 {
         return format!("{bytes} B");
     }
     let mut amount = bytes as f64 / 1024.0;
     let mut name = "KiB";
-    for unit in UNITS {
-        name = unit;
+    for larger in ["MiB", "GiB", "TiB", "PiB"] {
         if amount < 1024.0 {
             break;
         }
         amount /= 1024.0;
+        name = larger;
     }
     format!("{amount:.1} {name}")
 }

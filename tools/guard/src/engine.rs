@@ -147,3 +147,30 @@ impl EngineError {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::EngineError;
+    use crate::bounds::Bounds;
+
+    #[test]
+    fn a_code_becomes_our_words_with_the_bound_that_was_hit() {
+        let bounds = Bounds {
+            max_rows_to_read: 1000,
+            max_bytes_to_read: 2000,
+            max_memory_usage: 3000,
+            max_execution_seconds: 10,
+            max_result_rows: 50,
+            max_result_bytes: 4000,
+            force_primary_key: true,
+        };
+        let said = |code| EngineError::from_code(code, &bounds).to_string();
+        let narrow = "ask about a shorter time range or fewer nodes";
+        assert_eq!(said(158), format!("the query needs more than 1000 rows, the most that may be read; {narrow}"));
+        assert_eq!(said(307), format!("the query needs more than 2000 bytes, the most that may be read; {narrow}"));
+        assert_eq!(said(159), format!("the query was stopped after 10 s, its time limit; {narrow}"));
+        assert_eq!(EngineError::from_code(-1, &bounds), EngineError::Rejected { code: -1 });
+        assert!(EngineError::from_code(202, &bounds).is_transient());
+        assert!(!EngineError::from_code(158, &bounds).is_transient());
+    }
+}

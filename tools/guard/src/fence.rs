@@ -48,3 +48,28 @@ impl Fence {
         format!("{{{}}}", entries.join(","))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::Fence;
+
+    fn fence(tenants: &[&str]) -> String {
+        let tenants: BTreeSet<String> = tenants.iter().map(|&tenant| tenant.to_owned()).collect();
+        Fence::new([("db", "metrics", "tenant"), ("db", "logs", "tenant")].into_iter(), &tenants).value()
+    }
+
+    #[test]
+    fn every_mapped_table_is_fenced_with_tenants_escaped_twice() {
+        assert_eq!(
+            fence(&["atlas", "it's"]),
+            r"{'db.metrics':'tenant IN (\'atlas\', \'it\\\'s\')','db.logs':'tenant IN (\'atlas\', \'it\\\'s\')'}"
+        );
+    }
+
+    #[test]
+    fn no_tenant_is_no_row() {
+        assert_eq!(fence(&[]), "{'db.metrics':'0','db.logs':'0'}");
+    }
+}

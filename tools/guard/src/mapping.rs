@@ -176,3 +176,20 @@ fn is_plain(name: &str) -> bool {
     let first_fits = characters.next().is_some_and(|c| c.is_ascii_alphabetic() || c == '_');
     first_fits && name.len() <= MAX_NAME && characters.all(|c| c.is_ascii_alphanumeric() || c == '_')
 }
+
+#[cfg(test)]
+mod tests {
+    use super::Mapping;
+
+    #[test]
+    fn a_database_is_a_plain_identifier() {
+        assert!(Mapping::native("incident_0f3a").is_ok());
+        for name in ["", "1st", "a b", "a.b", "a`b", "a'b", "ä", "a-b", &"x".repeat(129)] {
+            assert!(Mapping::native(name).is_err(), "{name}");
+        }
+        assert_eq!(
+            Mapping::native("a-b").unwrap_err().to_string(),
+            "`a-b` cannot be a database name; use up to 128 letters, digits and underscores, not starting with a digit"
+        );
+    }
+}

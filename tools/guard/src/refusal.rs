@@ -105,7 +105,7 @@ impl std::fmt::Display for Refusal {
                 write!(f, "the time range begins at {from:.0}, after now ({now:.0}); ask about a time that has passed")
             }
             Self::OutsideCalendar => {
-                f.write_str("the time range reaches outside the years 1970 to 2261; ask about a time within them")
+                f.write_str("the time range reaches outside the years 1970 to 2260; ask about a time within them")
             }
             Self::RangeTooLong { asked_ms, limit_ms, fits } => write!(
                 f,
@@ -183,7 +183,7 @@ impl Refusal {
         match self {
             Self::Denied { .. } | Self::NoRows => "not allowed for this asker; do not retry".to_owned(),
             Self::InTheFuture { now, .. } => format!("range is in the future; now is {now:.0}"),
-            Self::OutsideCalendar => "range outside 1970..2261".to_owned(),
+            Self::OutsideCalendar => "range outside 1970..2260".to_owned(),
             Self::RangeTooLong { fits, .. } => {
                 format!("range too long; use {:.0}..{:.0} or shorter", fits.from(), fits.to())
             }

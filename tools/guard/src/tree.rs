@@ -83,7 +83,7 @@ pub(crate) enum Aggregate {
     First(String, String),
     /// `argMax(t.value, t.time)`
     Last(String, String),
-    /// `deltaSumTimestamp(t.value, t.time)`
+    /// `divide(plus(L1Norm(d), arraySum(d)), 2)` over the differences `d` between neighbours in time
     Rise(String, String),
 }
 

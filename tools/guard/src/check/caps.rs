@@ -15,11 +15,11 @@ const MAX_CHAIN: usize = 48;
 const MAX_FOREIGN_WORDS: usize = 128;
 /// Most operator signs. Ours have one per condition.
 const MAX_OPERATORS: usize = 96;
-/// Deepest nesting of brackets of any kind. Ours have 3.
+/// Deepest nesting of brackets of any kind. Ours have 8.
 const MAX_DEPTH: usize = 12;
 
 /// Words of the shape that cannot make the parser's tree deeper.
-const FLAT_WORDS: [&str; 34] = [
+const FLAT_WORDS: [&str; 33] = [
     "SELECT",
     "FROM",
     "AS",
@@ -49,15 +49,33 @@ const FLAT_WORDS: [&str; 34] = [
     "quantileExactInclusive",
     "argMin",
     "argMax",
-    "deltaSumTimestamp",
     "position",
     "positionCaseInsensitiveUTF8",
     "startsWith",
     "match",
 ];
 /// The rest of them.
-const MORE_FLAT_WORDS: [&str; 11] =
-    ["notEmpty", "empty", "isFinite", "t", "labels", "time", "end_time", "submit", "value", "duration_us", "metric"];
+const MORE_FLAT_WORDS: [&str; 19] = [
+    "divide",
+    "plus",
+    "L1Norm",
+    "arraySum",
+    "arrayDifference",
+    "tupleElement",
+    "arraySort",
+    "groupArray",
+    "notEmpty",
+    "empty",
+    "isFinite",
+    "t",
+    "labels",
+    "time",
+    "end_time",
+    "submit",
+    "value",
+    "duration_us",
+    "metric",
+];
 
 /// Counts; refuses before anything is parsed.
 pub(crate) fn check(text: &str, mapping: &Mapping) -> Result<(), Fault> {

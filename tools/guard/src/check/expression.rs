@@ -30,10 +30,55 @@ pub(crate) fn column(expression: &Expr) -> Result<Column, Fault> {
         ("quantileExactInclusive", Some([level]), [of]) => Aggregate::Quantile(level_of(level)?, name(of)?),
         ("argMin", None, [of, by]) => Aggregate::First(name(of)?, name(by)?),
         ("argMax", None, [of, by]) => Aggregate::Last(name(of)?, name(by)?),
-        ("deltaSumTimestamp", None, [of, by]) => Aggregate::Rise(name(of)?, name(by)?),
+        ("divide", None, [sum, by]) if plain_number(by) == Some("2") => rise(sum)?,
         (function, _, _) => return Err(unknown_function(function)),
     };
     Ok(Column::Aggregate(aggregate))
+}
+
+/// The rise in `plus(L1Norm(d), arraySum(d))`.
+fn rise(expression: &Expr) -> Result<Aggregate, Fault> {
+    let wrong = || Fault::new(FaultKind::Function, "`divide` is part of a rise only");
+    let [falls_and_rises, rises_less_falls] = call_of(expression, "plus")?.try_into().map_err(|_| wrong())?;
+    let first = differences(falls_and_rises, "L1Norm")?;
+    let second = differences(rises_less_falls, "arraySum")?;
+    if first != second {
+        return Err(wrong());
+    }
+    let (by, of) = first;
+    Ok(Aggregate::Rise(of, by))
+}
+
+/// Time and value column in `outer(arrayDifference(tupleElement(arraySort(groupArray((t.time, t.value))), 2)))`.
+fn differences(expression: &Expr, outer: &str) -> Result<(String, String), Fault> {
+    let wrong = || Fault::new(FaultKind::Function, format!("`{outer}` is part of a rise only"));
+    let values = argument_of(argument_of(expression, outer)?, "arrayDifference")?;
+    let sorted = match call_of(values, "tupleElement")?.as_slice() {
+        [sorted, second] if plain_number(second) == Some("2") => *sorted,
+        _ => return Err(wrong()),
+    };
+    match argument_of(argument_of(sorted, "arraySort")?, "groupArray")? {
+        Expr::Tuple(pair) => match pair.as_slice() {
+            [by, of] => Ok((name(by)?, name(of)?)),
+            _ => Err(wrong()),
+        },
+        _ => Err(wrong()),
+    }
+}
+
+/// The only argument of a call of that function.
+fn argument_of<'a>(expression: &'a Expr, function: &str) -> Result<&'a Expr, Fault> {
+    match call_of(expression, function)?.as_slice() {
+        [argument] => Ok(*argument),
+        _ => Err(unknown_function(function)),
+    }
+}
+
+/// The arguments of a call of that function.
+fn call_of<'a>(expression: &'a Expr, function: &str) -> Result<Vec<&'a Expr>, Fault> {
+    let Expr::Function(found) = expression else { return Err(foreign(expression)) };
+    let call = Call::of(found)?;
+    if call.name == function && call.parameters.is_none() { Ok(call.args) } else { Err(unknown_function(call.name)) }
 }
 
 /// A chain of conditions joined by AND, without brackets.

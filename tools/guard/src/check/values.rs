@@ -160,3 +160,70 @@ impl Cursor<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use jiff::Timestamp;
+    use proptest::prelude::*;
+
+    use super::value;
+    use crate::param::{ParamType, ParamValue};
+
+    #[test]
+    fn what_is_sent_is_escaped_once() {
+        let text = |text: &str| ParamValue::Text(text.to_owned()).as_text();
+        assert_eq!(text(r"a\b"), r"a\\b");
+        assert_eq!(text("a\tb\nc\0"), r"a\tb\nc\0");
+        let list = ParamValue::TextList(vec!["it's".to_owned(), r"\".to_owned(), String::new()]);
+        assert_eq!(list.as_text(), r"['it\'s','\\','']");
+        let pairs = ParamValue::PairList(vec![("n1".to_owned(), "0".to_owned())]);
+        assert_eq!(pairs.as_text(), "[('n1','0')]");
+        let noon = Timestamp::from_millisecond(1_777_896_000_007).unwrap();
+        assert_eq!(ParamValue::Time(noon).as_text(), "2026-05-04 12:00:00.007");
+        assert_eq!(ParamValue::Number(1e300).as_text(), "1e300");
+        assert_eq!(ParamValue::Number(-0.5).as_text(), "-0.5");
+    }
+
+    #[test]
+    fn what_the_engine_would_read_otherwise_is_refused() {
+        for (ty, text) in [
+            (ParamType::Text, "a\tb"),
+            (ParamType::Text, r"\x41"),
+            (ParamType::Text, r"\N"),
+            (ParamType::Text, r"\"),
+            (ParamType::TextList, "['a' 'b']"),
+            (ParamType::TextList, "['a'], 'b'"),
+            (ParamType::TextList, "[a]"),
+            (ParamType::PairList, "[('a')]"),
+            (ParamType::PairList, "[('a','b','c')]"),
+            (ParamType::Number, "inf"),
+            (ParamType::Number, "nan"),
+            (ParamType::Number, "0x1"),
+            (ParamType::Number, "1 "),
+            (ParamType::Number, "1e999"),
+            (ParamType::Time, "1777896000"),
+        ] {
+            assert_eq!(value(ty, text), None, "{text}");
+        }
+    }
+
+    fn any_value() -> impl Strategy<Value = ParamValue> {
+        let pairs = prop::collection::vec((any::<String>(), any::<String>()), 0..4);
+        prop_oneof![
+            any::<String>().prop_map(ParamValue::Text),
+            prop::collection::vec(any::<String>(), 0..4).prop_map(ParamValue::TextList),
+            pairs.prop_map(ParamValue::PairList),
+            (0..9_000_000_000_000i64).prop_map(|ms| ParamValue::Time(Timestamp::from_millisecond(ms).unwrap())),
+            prop::num::f64::NORMAL.prop_map(ParamValue::Number),
+        ]
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+        #[test]
+        fn every_value_comes_back_from_the_text_that_is_sent(sent in any_value()) {
+            prop_assert_eq!(value(sent.ty(), &sent.as_text()), Some(sent));
+        }
+    }
+}

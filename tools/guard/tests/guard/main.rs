@@ -1,0 +1,14 @@
+//! The guard as others use it: from a query of a tool to checked text, and the checker on text from outside.
+
+#[cfg(test)]
+mod attacks;
+#[cfg(test)]
+mod bounds;
+#[cfg(test)]
+mod golden;
+#[cfg(test)]
+mod mutations;
+#[cfg(test)]
+mod round_trip;
+#[cfg(test)]
+mod sample;

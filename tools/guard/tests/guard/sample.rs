@@ -1,0 +1,167 @@
+//! Queries, limits and a guard to test with.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::LazyLock;
+
+use jiff::Timestamp;
+use sightline_guard::{Admission, ExecutableQuery, Fault, Guard, Mapping, Refusal, check_sql};
+use sightline_model::{Aggregation, Dataset, Dim, QueryId, TimeRange};
+use sightline_policies::{Decision, Limits, RowScope};
+use sightline_query::{Catalogue, Filter, Match, MetricPart, Order, Query, Shape, ValueOp};
+
+pub(crate) fn catalogue() -> &'static Catalogue {
+    static CATALOGUE: LazyLock<Catalogue> = LazyLock::new(|| Catalogue::builtin().unwrap());
+    &CATALOGUE
+}
+
+pub(crate) fn mapping() -> Mapping {
+    Mapping::native("sightline").unwrap()
+}
+
+pub(crate) fn limits() -> Limits {
+    Limits {
+        max_range_seconds: 30 * 86_400,
+        max_points: 2000,
+        max_series: 1000,
+        max_result_rows: 10_000,
+        max_rows_read: 1_000_000_000,
+        max_bytes_read: 20_000_000_000,
+        max_memory_bytes: 2_000_000_000,
+        max_seconds: 10,
+        max_concurrent: 4,
+        questions_per_minute: 30,
+        bytes_per_day: 1_000_000_000_000,
+    }
+}
+
+pub(crate) fn decision() -> Decision {
+    Decision::allowed_for_tests(RowScope::for_tests(&["atlas", "it's"]).unwrap())
+}
+
+pub(crate) fn tenants() -> BTreeSet<String> {
+    BTreeSet::from(["atlas".to_owned(), "it's".to_owned()])
+}
+
+pub(crate) fn at(text: &str) -> Timestamp {
+    text.parse().unwrap()
+}
+
+pub(crate) fn now() -> Timestamp {
+    at("2026-05-04T12:00:00Z")
+}
+
+pub(crate) fn day() -> TimeRange {
+    TimeRange::new(at("2026-05-03T00:00:00Z"), at("2026-05-04T00:00:00Z")).unwrap()
+}
+
+pub(crate) fn admission<'a>(decision: &'a Decision, limits: &'a Limits) -> Admission<'a> {
+    Admission { decision, limits, now: now(), query_id: QueryId::new("q-1"), bytes_left: None, estimate: None }
+}
+
+pub(crate) fn admit(query: &Query) -> Result<ExecutableQuery, Refusal> {
+    let valid = catalogue().check(query).unwrap();
+    Guard::new(mapping()).admit(&valid, admission(&decision(), &limits()))
+}
+
+/// What is sent, as `check_sql` takes it.
+pub(crate) fn params(query: &ExecutableQuery) -> BTreeMap<String, String> {
+    query.params().iter().map(|p| (p.name().to_owned(), p.text().to_owned())).collect()
+}
+
+pub(crate) fn check(sql: &str, params: &BTreeMap<String, String>) -> Result<(), Vec<Fault>> {
+    check_sql(sql, params, &mapping(), &tenants())
+}
+
+pub(crate) fn query(dataset: Dataset, shape: Shape) -> Query {
+    let metric = (dataset == Dataset::Metrics).then(|| "DCGM_FI_DEV_GPU_TEMP".to_owned());
+    Query { dataset, metric, part: MetricPart::Samples, range: day(), filters: Vec::new(), placement: None, shape }
+}
+
+pub(crate) fn filter(dim: Dim, matches: Match) -> Filter {
+    Filter::Dim { dim, matches }
+}
+
+/// One query of every shape and dataset that fit each other, by name.
+pub(crate) fn every_shape() -> Vec<(&'static str, Query)> {
+    let series =
+        |aggregation| Shape::Series { step_ms: 60_000, group_by: vec![Dim::Node, Dim::Gpu], aggregation, limit: 5000 };
+    let rank =
+        |dims: &[Dim], aggregation, order| Shape::Rank { group_by: dims.to_vec(), aggregation, order, limit: 10 };
+    let pod = Dim::Label("pod".to_owned());
+    let rack = Dim::Label("rack".to_owned());
+    let placed = Query {
+        placement: Some(vec![("atlas-n07".to_owned(), "3".to_owned()), ("atlas-n08".to_owned(), "0".to_owned())]),
+        ..query(Dataset::Metrics, series(Aggregation::Avg))
+    };
+    let filtered = Query {
+        filters: vec![
+            filter(Dim::Node, Match::In(vec!["n1".to_owned(), "n2".to_owned()])),
+            filter(Dim::Gpu, Match::NotEq("7".to_owned())),
+            filter(rack.clone(), Match::Eq("r1".to_owned())),
+            filter(rack.clone(), Match::Present),
+            filter(pod.clone(), Match::Absent),
+            Filter::Value { op: ValueOp::AtLeast, bound: 83.5 },
+        ],
+        ..query(Dataset::Metrics, rank(&[pod.clone(), rack], Aggregation::Max, Order::Descending))
+    };
+    let counter = Query {
+        metric: Some("node_network_receive_bytes_total".to_owned()),
+        ..query(Dataset::Metrics, series(Aggregation::Rate))
+    };
+    let text_filters = Query {
+        filters: vec![
+            filter(Dim::Body, Match::Contains("Xid".to_owned())),
+            filter(Dim::Body, Match::ContainsFold("nvrm".to_owned())),
+            filter(Dim::Body, Match::Prefix("NVRM".to_owned())),
+            filter(Dim::Body, Match::Regex("Xid.*79".to_owned())),
+            filter(Dim::Severity, Match::NotIn(vec!["debug".to_owned(), "info".to_owned()])),
+        ],
+        ..query(Dataset::Logs, Shape::Rows { order: Order::Descending, limit: 200 })
+    };
+    let rows = || Shape::Rows { order: Order::Ascending, limit: 500 };
+    let ranked_attempt = Query {
+        filters: vec![filter(Dim::Attempt, Match::Eq("1".to_owned()))],
+        ..query(Dataset::JobGpus, Shape::Distinct { of: vec![Dim::Node, Dim::Rank], limit: 100 })
+    };
+    vec![
+        ("metrics_series_avg", query(Dataset::Metrics, series(Aggregation::Avg))),
+        ("metrics_series_placement", placed),
+        ("metrics_series_rate", counter),
+        ("metrics_samples", query(Dataset::Metrics, Shape::Samples { group_by: vec![Dim::Node], limit: 1000 })),
+        ("metrics_rank_filtered", filtered),
+        ("metrics_rank_p95", query(Dataset::Metrics, rank(&[Dim::Node], Aggregation::P95, Order::Descending))),
+        ("metrics_one_number", query(Dataset::Metrics, rank(&[], Aggregation::Stddev, Order::Descending))),
+        ("metrics_last", query(Dataset::Metrics, rank(&[Dim::Node, Dim::Gpu], Aggregation::Last, Order::Ascending))),
+        (
+            "metrics_distinct",
+            Query {
+                metric: None,
+                ..query(Dataset::Metrics, Shape::Distinct { of: vec![Dim::Metric, Dim::Node], limit: 1000 })
+            },
+        ),
+        ("logs_rows", text_filters),
+        (
+            "logs_series",
+            query(
+                Dataset::Logs,
+                Shape::Series {
+                    step_ms: 3_600_000,
+                    group_by: vec![Dim::Severity],
+                    aggregation: Aggregation::Count,
+                    limit: 100,
+                },
+            ),
+        ),
+        ("spans_rows", query(Dataset::Spans, rows())),
+        (
+            "spans_rank",
+            query(Dataset::Spans, rank(&[Dim::Service, Dim::Operation], Aggregation::Count, Order::Descending)),
+        ),
+        ("events_rows", query(Dataset::Events, rows())),
+        ("events_distinct", query(Dataset::Events, Shape::Distinct { of: vec![Dim::Kind, pod], limit: 50 })),
+        ("jobs_rows", query(Dataset::Jobs, rows())),
+        ("jobs_rank", query(Dataset::Jobs, rank(&[Dim::User], Aggregation::Count, Order::Descending))),
+        ("job_gpus_rows", query(Dataset::JobGpus, rows())),
+        ("job_gpus_distinct", ranked_attempt),
+    ]
+}
