@@ -1,9 +1,7 @@
 //! Why nothing came back: never collected, not in this window, or not under these filters. None of these is zero.
 
 use jiff::{SignedDuration, Timestamp};
-use sightline_model::{
-    Dataset, Dim, Evidence, EvidenceRow, FactPath, Outcome, Quantity, Relation, TimeRange,
-};
+use sightline_model::{Dataset, Dim, Evidence, EvidenceRow, FactPath, Outcome, Quantity, Relation, TimeRange};
 use sightline_query::{MetricPart, Query, Shape};
 
 use crate::reading::{Content, Table, entity_key, evidence};
@@ -92,12 +90,7 @@ impl Missing {
     }
 
     /// The answer, resting on what was empty and on the probes.
-    fn explain(
-        &self,
-        tool: &str,
-        empty: &Fetched,
-        probes: &[&Fetched],
-    ) -> Result<ToolOutput, ToolError> {
+    fn explain(&self, tool: &str, empty: &Fetched, probes: &[&Fetched]) -> Result<ToolOutput, ToolError> {
         let mut found = vec![evidence(empty, tool, 1, Content::Rows(Vec::new()))];
         for (index, probe) in probes.iter().enumerate() {
             found.push(evidence(probe, tool, index + 2, Content::Rows(distinct_rows(probe)?)));
@@ -113,7 +106,7 @@ impl Missing {
         let subject = self.subject(&found);
         let (sentence, health) = match (anywhere, in_window) {
             (None, _) => (
-                subject.say(" not collected: nothing of it was found, in this window or around it").compare(
+                subject.say(" not collected: nothing of the kind was found, in this window or around it").compare(
                     nothing(2),
                     Relation::AtMost,
                     Quantity::Constant(0.0),

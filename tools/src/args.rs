@@ -217,7 +217,9 @@ fn single(name: &str, values: &[String]) -> Result<String, String> {
     match values {
         [only] => Ok(only.clone()),
         [] => Err(no_value(name)),
-        several => Err(format!("the filter on `{name}` takes one value here, not {}; use several filters", several.len())),
+        several => {
+            Err(format!("the filter on `{name}` takes one value here, not {}; use several filters", several.len()))
+        }
     }
 }
 
@@ -237,7 +239,10 @@ fn value_op(op: FilterOp) -> Result<ValueOp, String> {
 
 fn number(name: &str, values: &[String]) -> Result<f64, String> {
     let text = single(name, values)?;
-    text.parse().ok().filter(|v: &f64| v.is_finite()).ok_or_else(|| format!("`{text}` is not a number to compare a value with"))
+    text.parse()
+        .ok()
+        .filter(|v: &f64| v.is_finite())
+        .ok_or_else(|| format!("`{text}` is not a number to compare a value with"))
 }
 
 #[cfg(test)]

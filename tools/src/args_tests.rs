@@ -9,7 +9,8 @@ fn reason(result: Result<impl std::fmt::Debug, ToolError>) -> String {
 fn windows_that_make_no_sense_say_so() {
     let window = |from: i64, to: i64| window("top_k", Instant(at(from)), Instant(at(to)), at(3600));
     insta::assert_snapshot!(
-        [reason(window(10, 10)), reason(window(20, 10)), reason(window(3600, 7200)), reason(window(9000, 9600))].join("\n")
+        [reason(window(10, 10)), reason(window(20, 10)), reason(window(3600, 7200)), reason(window(9000, 9600))]
+            .join("\n")
     );
 }
 

@@ -18,27 +18,21 @@ const NAME: &str = "compare";
 #[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CompareArgs {
-    /// Canonical, stored or everyday name.
-    pub metric: String,
-    /// Start, UTC.
-    pub from: Instant,
-    /// End, exclusive.
-    pub to: Instant,
-    /// All must hold.
+    metric: String,
+    from: Instant,
+    to: Instant,
     #[serde(default)]
-    pub filters: Vec<FilterArg>,
-    /// Start of the base window; default: the same window.
+    filters: Vec<FilterArg>,
+    /// Default: the same window.
     #[serde(default)]
-    pub base_from: Option<Instant>,
-    /// End of the base window.
+    base_from: Option<Instant>,
     #[serde(default)]
-    pub base_to: Option<Instant>,
-    /// Rows of the base; default: the same filters.
+    base_to: Option<Instant>,
+    /// Default: the same filters.
     #[serde(default)]
-    pub base_filters: Option<Vec<FilterArg>>,
-    /// Default: by kind.
+    base_filters: Option<Vec<FilterArg>>,
     #[serde(default)]
-    pub aggregation: Option<AggregationArg>,
+    aggregation: Option<AggregationArg>,
 }
 
 /// Two windows or cohorts of one metric.
@@ -89,7 +83,7 @@ impl Tool for Compare {
     type Args = CompareArgs;
 
     const NAME: &'static str = NAME;
-    const DESCRIPTION: &'static str = "One metric in two windows or two sets of rows: the difference, and whether it is one.";
+    const DESCRIPTION: &'static str = "One metric in two windows or two sets of rows.";
 
     fn plan(&self, args: &Self::Args, context: &ToolContext<'_>, fetched: &[Fetched]) -> Result<Step, ToolError> {
         let asked = args.asked(context)?;

@@ -44,7 +44,14 @@ fn verdicts_follow_level_and_spread() {
         read_out(&output).join("; ")
     };
     insta::assert_snapshot!(
-        [told(60.0, 72.0, 1.0), told(72.0, 60.0, 1.0), told(60.0, 61.0, 1.0), told(10.0, 11.0, 9.0), told(0.0, 0.0, 0.0)].join("\n")
+        [
+            told(60.0, 72.0, 1.0),
+            told(72.0, 60.0, 1.0),
+            told(60.0, 61.0, 1.0),
+            told(10.0, 11.0, 9.0),
+            told(0.0, 0.0, 0.0)
+        ]
+        .join("\n")
     );
 }
 

@@ -22,18 +22,14 @@ const MAX_LIMIT: usize = 1000;
 #[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FindEntitiesArgs {
-    /// What kind of thing.
-    pub kind: EntityKind,
-    /// Part of its name, or everyday words for a metric.
+    kind: EntityKind,
+    /// Part of a name, or words for a metric.
     #[serde(default)]
-    pub search: Option<String>,
-    /// Start, UTC.
-    pub from: Instant,
-    /// End, exclusive.
-    pub to: Instant,
-    /// Default 50.
+    search: Option<String>,
+    from: Instant,
+    to: Instant,
     #[serde(default)]
-    pub limit: Option<u32>,
+    limit: Option<u32>,
 }
 
 /// What exists.
@@ -64,7 +60,7 @@ impl Tool for FindEntities {
     type Args = FindEntitiesArgs;
 
     const NAME: &'static str = NAME;
-    const DESCRIPTION: &'static str = "What exists and is collected, by name, and when it was last seen.";
+    const DESCRIPTION: &'static str = "What exists, is collected, and when it was last seen.";
 
     fn plan(&self, args: &Self::Args, context: &ToolContext<'_>, fetched: &[Fetched]) -> Result<Step, ToolError> {
         let range = args.range(context)?;

@@ -27,7 +27,9 @@ fn what_exists_is_listed_latest_seen_first() {
     let (_, output) = run(&FindEntities, &args("node", None), rows).unwrap();
     assert_eq!(
         read_out(&output),
-        vec!["3 nodes were seen in this window: node ⟨n2⟩, cluster ⟨c1⟩; node ⟨n1⟩, cluster ⟨c1⟩; node ⟨n3⟩, cluster ⟨c1⟩"]
+        vec![
+            "3 nodes were seen in this window: node ⟨n2⟩, cluster ⟨c1⟩; node ⟨n1⟩, cluster ⟨c1⟩; node ⟨n3⟩, cluster ⟨c1⟩"
+        ]
     );
     insta::assert_json_snapshot!("found_nodes", output.evidence[0].rows);
 }
@@ -44,8 +46,11 @@ fn a_limit_shortens_the_list_and_not_the_total() {
 
 #[test]
 fn a_near_name_is_offered_from_what_the_asker_sees() {
-    let searched = |q: &Query| q.filters.iter().any(|f| matches!(f, Filter::Dim { matches, .. } if format!("{matches:?}").contains("Fold")));
-    let rows = |q: &Query| if searched(q) { Vec::new() } else { vec![node("atlas-n07", 500), node("borealis-x1", 590)] };
+    let searched = |q: &Query| {
+        q.filters.iter().any(|f| matches!(f, Filter::Dim { matches, .. } if format!("{matches:?}").contains("Fold")))
+    };
+    let rows =
+        |q: &Query| if searched(q) { Vec::new() } else { vec![node("atlas-n07", 500), node("borealis-x1", 590)] };
     let (all, output) = run(&FindEntities, &args("node", Some("atlas-n7")), rows).unwrap();
     assert_eq!((all.len(), output.outcome), (2, Some(Outcome::Clarify)));
     assert_eq!(output.choices.iter().map(|c| c.label.as_str()).collect::<Vec<_>>(), vec!["atlas-n07"]);
@@ -73,7 +78,17 @@ fn a_job_found_by_id_and_by_name_is_one() {
     let rows = |q: &Query| {
         assert_eq!(q.dataset, Dataset::Jobs);
         vec![vec![
-            t(10), s("atlas"), s("c1"), s("J123"), s("llama"), s("ann"), s("training"), s("running"), t(0), Cell::Null, labels(&[]),
+            t(10),
+            s("atlas"),
+            s("c1"),
+            s("J123"),
+            s("llama"),
+            s("ann"),
+            s("training"),
+            s("running"),
+            t(0),
+            Cell::Null,
+            labels(&[]),
         ]]
     };
     let (all, output) = run(&FindEntities, &args("job", Some("j12")), rows).unwrap();
@@ -81,7 +96,10 @@ fn a_job_found_by_id_and_by_name_is_one() {
     insta::assert_json_snapshot!("found_job", output.evidence[0].rows);
     assert_eq!(
         read_out(&output),
-        vec!["1 jobs were seen in this window: job ⟨J123⟩, cluster ⟨c1⟩", "job ⟨J123⟩, cluster ⟨c1⟩ began at 2026-05-03T12:00:10Z"]
+        vec![
+            "1 jobs were seen in this window: job ⟨J123⟩, cluster ⟨c1⟩",
+            "job ⟨J123⟩, cluster ⟨c1⟩ began at 2026-05-03T12:00:10Z"
+        ]
     );
 }
 

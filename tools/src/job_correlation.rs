@@ -43,7 +43,8 @@ impl Tool for JobCorrelation {
     type Args = JobCorrelationArgs;
 
     const NAME: &'static str = NAME;
-    const DESCRIPTION: &'static str = "Why a training job is slow, failed or hangs: change points, stragglers, errors, ranked causes.";
+    const DESCRIPTION: &'static str =
+        "Why a training job is slow, failed or hangs: change points, stragglers, errors, ranked causes.";
 
     fn plan(&self, args: &Self::Args, context: &ToolContext<'_>, fetched: &[Fetched]) -> Result<Step, ToolError> {
         let range = scope::asked(args, context)?;
@@ -103,7 +104,9 @@ fn judged(context: &ToolContext<'_>, scope: &Scope, fetched: &[Fetched]) -> Resu
 fn suggestions(scope: &Scope, outcome: Outcome) -> Vec<String> {
     let job = &scope.job;
     match outcome {
-        Outcome::Answered => vec![format!("show the SM clock of job {job}"), format!("which GPU of job {job} was hottest?")],
+        Outcome::Answered => {
+            vec![format!("show the SM clock of job {job}"), format!("which GPU of job {job} was hottest?")]
+        }
         Outcome::NoFault | Outcome::InsufficientData | Outcome::Clarify | Outcome::Refused => {
             vec![format!("what was the GPU utilisation of job {job}?"), format!("which GPU of job {job} was slowest?")]
         }

@@ -7,6 +7,7 @@ mod absence;
 pub mod args;
 pub mod compare;
 pub mod find_entities;
+pub mod job_correlation;
 mod job_scope;
 pub mod list_events;
 mod list_rows;
@@ -22,6 +23,7 @@ pub mod top_k;
 
 pub use compare::Compare;
 pub use find_entities::FindEntities;
+pub use job_correlation::JobCorrelation;
 pub use list_events::ListEvents;
 pub use metric_range::MetricRange;
 pub use registry::{SentTool, find, sent_tools, tools};

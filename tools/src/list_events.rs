@@ -18,19 +18,15 @@ const MAX_TOLD: usize = 5;
 #[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ListEventsArgs {
-    /// Start, UTC.
-    pub from: Instant,
-    /// End, exclusive.
-    pub to: Instant,
-    /// alert, deploy, driver_upgrade, config, scale, preemption, fault, maintenance or another.
+    from: Instant,
+    to: Instant,
+    /// alert, deploy, driver_upgrade, fault, …
     #[serde(default)]
-    pub kind: Option<String>,
-    /// All must hold.
+    kind: Option<String>,
     #[serde(default)]
-    pub filters: Vec<FilterArg>,
-    /// Default 100.
+    filters: Vec<FilterArg>,
     #[serde(default)]
-    pub limit: Option<u32>,
+    limit: Option<u32>,
 }
 
 /// Events.
@@ -59,7 +55,7 @@ impl Tool for ListEvents {
     type Args = ListEventsArgs;
 
     const NAME: &'static str = NAME;
-    const DESCRIPTION: &'static str = "Alerts, deploys, driver upgrades, faults and other events in time order.";
+    const DESCRIPTION: &'static str = "Alerts, deploys, faults and other events.";
 
     fn plan(&self, args: &Self::Args, context: &ToolContext<'_>, fetched: &[Fetched]) -> Result<Step, ToolError> {
         args.listing(context)?.plan(context, fetched)

@@ -24,27 +24,24 @@ const NAME: &str = "metric_range";
 #[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MetricRangeArgs {
-    /// Canonical, stored or everyday name.
-    pub metric: String,
-    /// Start, UTC.
-    pub from: Instant,
-    /// End, exclusive.
-    pub to: Instant,
-    /// Only this job's GPUs, while it ran.
+    /// Any name or words for it.
+    metric: String,
+    /// RFC 3339 in UTC.
+    from: Instant,
+    /// Exclusive.
+    to: Instant,
+    /// Only this job's GPUs.
     #[serde(default)]
-    pub job: Option<String>,
-    /// All must hold.
+    job: Option<String>,
     #[serde(default)]
-    pub filters: Vec<FilterArg>,
-    /// One series for each combination.
+    filters: Vec<FilterArg>,
+    /// Dimensions: one series each.
     #[serde(default)]
-    pub group_by: Vec<String>,
-    /// Default: by kind.
+    group_by: Vec<String>,
     #[serde(default)]
-    pub aggregation: Option<AggregationArg>,
-    /// Default: fits the range.
+    aggregation: Option<AggregationArg>,
     #[serde(default)]
-    pub step_seconds: Option<u32>,
+    step_seconds: Option<u32>,
 }
 
 /// One metric over a time range.
@@ -76,7 +73,7 @@ impl Tool for MetricRange {
     type Args = MetricRangeArgs;
 
     const NAME: &'static str = NAME;
-    const DESCRIPTION: &'static str = "One metric over a time range, as series with statistics.";
+    const DESCRIPTION: &'static str = "One metric over a time range. Arguments of one name mean the same in all tools.";
 
     fn plan(&self, args: &Self::Args, context: &ToolContext<'_>, fetched: &[Fetched]) -> Result<Step, ToolError> {
         let asked = args.asked(context, fetched)?;
@@ -87,7 +84,7 @@ impl Tool for MetricRange {
         };
         let read = last_read(fetched);
         let tries = reads(fetched);
-        if let [] = read.as_slice() {
+        if read.is_empty() {
             return Ok(Step::Fetch(series_queries(args, context, &asked.measure, &asked.group_by, &rows, 0)));
         }
         if read.iter().any(|f| f.result.truncated) {

@@ -32,9 +32,13 @@ fn seen(last: i64) -> Vec<Vec<Cell>> {
 
 #[test]
 fn the_plan_of_each_kind_of_metric_was_looked_at() {
-    let gauge = planned(&MetricRange, &args(json!({ "group_by": ["node", "gpu"], "filters": [{ "dim": "node", "values": ["n1"] }] })));
+    let gauge = planned(
+        &MetricRange,
+        &args(json!({ "group_by": ["node", "gpu"], "filters": [{ "dim": "node", "values": ["n1"] }] })),
+    );
     let counter = planned(&MetricRange, &args(json!({ "metric": "network_receive_bytes", "group_by": ["node"] })));
-    let quantile = planned(&MetricRange, &args(json!({ "metric": "ttft", "group_by": ["service"], "step_seconds": 60 })));
+    let quantile =
+        planned(&MetricRange, &args(json!({ "metric": "ttft", "group_by": ["service"], "step_seconds": 60 })));
     let mean = planned(&MetricRange, &args(json!({ "metric": "ttft", "aggregation": "avg" })));
     let job = planned(&MetricRange, &args(json!({ "job": "J123" })));
     insta::assert_debug_snapshot!("plan_metric_range", [gauge, counter, quantile, mean, job]);
@@ -42,7 +46,9 @@ fn the_plan_of_each_kind_of_metric_was_looked_at() {
 
 #[test]
 fn one_series_is_told_in_one_sentence() {
-    let asked = args(json!({ "filters": [{ "dim": "node", "values": ["n1"] }], "group_by": ["node", "gpu"], "step_seconds": 60 }));
+    let asked = args(
+        json!({ "filters": [{ "dim": "node", "values": ["n1"] }], "group_by": ["node", "gpu"], "step_seconds": 60 }),
+    );
     let values = [60.0, 61.0, 62.0, 63.0, 64.0, 65.0, 66.0, 67.0, 68.0, 69.5];
     let (_, output) = run(&MetricRange, &asked, |_| steps("n1", "3", &values)).unwrap();
     assert_eq!(
@@ -60,16 +66,20 @@ fn one_series_is_told_in_one_sentence() {
 #[test]
 fn of_many_series_the_ends_are_named_against_the_others() {
     let rows = |_: &Query| {
-        (0..8).flat_map(|gpu| steps("n1", &gpu.to_string(), &[if gpu == 5 { 88.0 } else { 60.0 + f64::from(gpu) }; 10])).collect()
+        (0..8)
+            .flat_map(|gpu| steps("n1", &gpu.to_string(), &[if gpu == 5 { 88.0 } else { 60.0 + f64::from(gpu) }; 10]))
+            .collect()
     };
-    let (_, output) = run(&MetricRange, &args(json!({ "group_by": ["gpu", "node"], "step_seconds": 60 })), rows).unwrap();
+    let (_, output) =
+        run(&MetricRange, &args(json!({ "group_by": ["node", "gpu"], "step_seconds": 60 })), rows).unwrap();
     insta::assert_snapshot!(read_out(&output).join("\n"));
 }
 
 #[test]
 fn a_series_that_stops_is_said_to_stop() {
     let rows = |_: &Query| [steps("n1", "0", &[60.0; 10]), steps("n1", "1", &[61.0; 4])].concat();
-    let (_, output) = run(&MetricRange, &args(json!({ "group_by": ["node", "gpu"], "step_seconds": 60 })), rows).unwrap();
+    let (_, output) =
+        run(&MetricRange, &args(json!({ "group_by": ["node", "gpu"], "step_seconds": 60 })), rows).unwrap();
     assert_eq!(read_out(&output).last().unwrap(), "GPU ⟨1⟩, node ⟨n1⟩ has no samples after 2026-05-03T12:03:00Z");
     assert_eq!(output.data_health.len(), 1);
 }
@@ -79,7 +89,8 @@ fn zero_is_measured() {
     let zero = |_: &Query| {
         (0..10).map(|step| vec![t(step * 60), s("DCGM_FI_DEV_GPU_UTIL"), n(2), f(0.0), f(0.0), f(0.0)]).collect()
     };
-    let (_, output) = run(&MetricRange, &args(json!({ "metric": "gpu_utilization", "step_seconds": 60 })), zero).unwrap();
+    let (_, output) =
+        run(&MetricRange, &args(json!({ "metric": "gpu_utilization", "step_seconds": 60 })), zero).unwrap();
     assert_eq!(read_out(&output), vec!["⟨gpu_utilization⟩ was measured as 0 % throughout"]);
     assert_eq!(output.outcome, Some(Outcome::Answered));
 }
@@ -96,8 +107,9 @@ fn not_collected_no_data_and_filtered_away_are_told_apart() {
     let elsewhere = told(&args(json!({})), &|q| if is_probe(q) { seen(-5000) } else { Vec::new() });
     let filtered = args(json!({ "filters": [{ "dim": "node", "values": ["n9"] }] }));
     let others = told(&filtered, &|q| if is_probe(q) { seen(500) } else { Vec::new() });
-    let nobody =
-        told(&filtered, &|q| if is_probe(q) && q.range.from() < crate::testing::at(0) { seen(-5000) } else { Vec::new() });
+    let nobody = told(&filtered, &|q| {
+        if is_probe(q) && q.range.from() < crate::testing::at(0) { seen(-5000) } else { Vec::new() }
+    });
     insta::assert_snapshot!([never, elsewhere, others, nobody].join("\n"));
 }
 
@@ -125,7 +137,9 @@ fn a_cut_result_is_tried_coarser_and_then_refused() {
     };
     let first = planned(&MetricRange, &asked);
     let fine = cut(0, &first[0]);
-    let Step::Fetch(second) = AnyPlan(&asked).plan(std::slice::from_ref(&fine)).unwrap() else { panic!("no second try") };
+    let Step::Fetch(second) = AnyPlan(&asked).plan(std::slice::from_ref(&fine)).unwrap() else {
+        panic!("no second try")
+    };
     let step_of = |q: &Query| match q.shape {
         Shape::Series { step_ms, .. } => step_ms,
         _ => 0,
@@ -161,17 +175,16 @@ fn a_job_is_read_by_its_gpus_while_it_held_them() {
     let asked = args(json!({ "job": "J123", "step_seconds": 60 }));
     let rows = |q: &Query| match q.dataset {
         Dataset::JobGpus => held(&[("n1", "0", -100, Some(300)), ("n1", "1", -100, Some(240))]),
-        _ => (0..5).map(|step| vec![t(step * 60), s("DCGM_FI_DEV_GPU_TEMP"), n(4), f(50.0), f(70.0), f(60.0)]).collect(),
+        _ => {
+            (0..5).map(|step| vec![t(step * 60), s("DCGM_FI_DEV_GPU_TEMP"), n(4), f(50.0), f(70.0), f(60.0)]).collect()
+        }
     };
     let (all, output) = run(&MetricRange, &asked, rows).unwrap();
     let query = all[1].query.query();
     let pairs = [("n1".to_owned(), "0".to_owned()), ("n1".to_owned(), "1".to_owned())];
     assert_eq!(query.placement.as_deref(), Some(pairs.as_slice()));
     assert_eq!((query.range.from(), query.range.to()), (crate::testing::at(0), crate::testing::at(300)));
-    assert_eq!(
-        read_out(&output),
-        vec!["⟨gpu_temperature⟩ of job ⟨J123⟩ averaged 60 °C, between 50 °C and 70 °C"]
-    );
+    assert_eq!(read_out(&output), vec!["⟨gpu_temperature⟩ of job ⟨J123⟩ averaged 60 °C, between 50 °C and 70 °C"]);
 }
 
 #[test]
@@ -187,7 +200,9 @@ fn hostile_labels_stay_in_their_slots() {
     let asked = args(json!({ "group_by": ["node", "{a} 42"], "step_seconds": 60 }));
     let rows = |_: &Query| {
         (0..10)
-            .map(|step| vec![t(step * 60), s(hostile), s("7 {b}"), s("DCGM_FI_DEV_GPU_TEMP"), n(2), f(1.0), f(3.0), f(2.0)])
+            .map(|step| {
+                vec![t(step * 60), s(hostile), s("7 {b}"), s("DCGM_FI_DEV_GPU_TEMP"), n(2), f(1.0), f(3.0), f(2.0)]
+            })
             .collect()
     };
     let (_, output) = run(&MetricRange, &asked, rows).unwrap();

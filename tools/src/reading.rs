@@ -80,17 +80,16 @@ fn plain(
     let is_samples = matches!(fetched.query.query().shape, Shape::Samples { .. });
     let time = table.column(if is_samples { "time" } else { "bucket" })?;
     let value = table.column("value")?;
-    let extremes = if is_samples { None } else { Some((table.column("min")?, table.column("max")?, table.column("count")?)) };
+    let extremes =
+        if is_samples { None } else { Some((table.column("min")?, table.column("max")?, table.column("count")?)) };
     let mut groups: Groups<'_, Slots> = Groups::new(&table, group_by)?;
     for row in table.rows() {
         let (Some(at), Some(v)) = (table.time(row, time), table.number(row, value)) else { continue };
         let (min, max, count) = match extremes {
             None => (v, v, 1),
-            Some((min, max, count)) => (
-                table.number(row, min).unwrap_or(v),
-                table.number(row, max).unwrap_or(v),
-                table.count(row, count),
-            ),
+            Some((min, max, count)) => {
+                (table.number(row, min).unwrap_or(v), table.number(row, max).unwrap_or(v), table.count(row, count))
+            }
         };
         if count == 0 {
             continue;

@@ -44,7 +44,15 @@ fn point(seconds: i64, value: f64, count: u64) -> Point {
 const COUNTER: &str = "network_receive_bytes";
 
 fn counter_key(bucket: i64, node: &str, device: &str) -> Vec<Cell> {
-    vec![t(bucket), s(node), s("node_network_receive_bytes_total"), s("c1"), s(""), s(""), labels(&[("device", device)])]
+    vec![
+        t(bucket),
+        s(node),
+        s("node_network_receive_bytes_total"),
+        s("c1"),
+        s(""),
+        s(""),
+        labels(&[("device", device)]),
+    ]
 }
 
 #[test]
@@ -237,7 +245,9 @@ fn evidence_says_what_was_read_and_how_complete_it_is() {
         ..temperature(&[Dim::Gpu, Dim::Metric], Aggregation::Avg)
     };
     let rows = (0..10)
-        .map(|step| vec![t(step * 60), s("3"), s("DCGM_FI_DEV_GPU_TEMP"), n(2), f(60.0), f(70.0), f(64.0 + step as f64 / 10.0)])
+        .map(|step| {
+            vec![t(step * 60), s("3"), s("DCGM_FI_DEV_GPU_TEMP"), n(2), f(60.0), f(70.0), f(64.0 + step as f64 / 10.0)]
+        })
         .collect();
     let read = fetched(0, &q, rows);
     let series = read_series(&read, &[Dim::Gpu], Aggregation::Avg).unwrap();

@@ -1,17 +1,18 @@
 //! The tools there are, and their schemas as a planner is sent them.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
 
 use crate::tool::AnyTool;
-use crate::{Compare, FindEntities, ListEvents, MetricRange, SearchLogs, TopK};
+use crate::{Compare, FindEntities, JobCorrelation, ListEvents, MetricRange, SearchLogs, TopK};
 
 /// Every tool.
 pub fn tools() -> Vec<Box<dyn AnyTool>> {
     vec![
         Box::new(MetricRange),
         Box::new(TopK),
+        Box::new(JobCorrelation),
         Box::new(Compare),
         Box::new(SearchLogs),
         Box::new(ListEvents),
@@ -35,29 +36,17 @@ pub struct SentTool {
     pub schema: Value,
 }
 
-/// A property shorter than this is cheaper to send again than to refer to.
-const MIN_SHARED: usize = 90;
-
-/// The tools as a planner is sent them: every turn pays for each word, so what is said once is referred to afterwards, and
-/// what changes nothing for a planner is left out. The full schemas are [`AnyTool::schema`].
+/// The tools as a planner is sent them: every turn pays for each word, so a property is spelled out where it first occurs and
+/// typed afterwards, and what changes nothing for a planner is left out. The full schemas are [`AnyTool::schema`].
 pub fn sent_tools(tools: &[Box<dyn AnyTool>]) -> Vec<SentTool> {
-    let mut said: BTreeMap<String, &'static str> = BTreeMap::new();
+    let mut said: BTreeSet<String> = BTreeSet::new();
     tools
         .iter()
         .map(|tool| {
             let mut properties = Map::new();
             let schema = tool.schema();
             for (name, property) in schema.get("properties").and_then(Value::as_object).into_iter().flatten() {
-                let terse = terse(property, true);
-                let text = terse.to_string();
-                let shown = match said.get(&text) {
-                    Some(first) if text.len() >= MIN_SHARED => {
-                        json!({ "type": terse.get("type").cloned().unwrap_or(Value::Null), "description": format!("as in {first}") })
-                    }
-                    Some(_) | None => terse,
-                };
-                said.entry(text).or_insert_with(|| tool.name());
-                properties.insert(name.clone(), shown);
+                properties.insert(name.clone(), shortened(property, &mut said));
             }
             let required = schema.get("required").cloned().unwrap_or_else(|| json!([]));
             SentTool {
@@ -67,6 +56,20 @@ pub fn sent_tools(tools: &[Box<dyn AnyTool>]) -> Vec<SentTool> {
             }
         })
         .collect()
+}
+
+/// A property, spelled out if its schema was not yet said: choices, items and nested fields are the same by any name.
+fn shortened(property: &Value, said: &mut BTreeSet<String>) -> Value {
+    let mut full = terse(property, true);
+    let mut open = full.clone();
+    if let Some(parts) = open.as_object_mut() {
+        parts.remove("description");
+    }
+    let is_new = said.insert(open.to_string());
+    if !is_new && let Some(parts) = full.as_object_mut() {
+        parts.retain(|key, _| key == "type" || key == "description");
+    }
+    full
 }
 
 /// A schema without what a planner can do without: defaults, formats, the null of optional properties, and the descriptions of

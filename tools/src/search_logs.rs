@@ -21,31 +21,23 @@ const MAX_XIDS: usize = 4;
 #[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SearchLogsArgs {
-    /// Start, UTC.
-    pub from: Instant,
-    /// End, exclusive.
-    pub to: Instant,
-    /// Text in the line, in any case.
+    from: Instant,
+    to: Instant,
     #[serde(default)]
-    pub contains: Option<String>,
-    /// RE2 pattern in the line.
+    contains: Option<String>,
     #[serde(default)]
-    pub regex: Option<String>,
-    /// For example error.
+    regex: Option<String>,
     #[serde(default)]
-    pub severity: Option<String>,
-    /// All must hold.
+    severity: Option<String>,
     #[serde(default)]
-    pub filters: Vec<FilterArg>,
-    /// Number of lines for each combination.
+    filters: Vec<FilterArg>,
+    /// Dimensions to count lines by.
     #[serde(default)]
-    pub count_by: Vec<String>,
-    /// Latest lines instead of the first.
+    count_by: Vec<String>,
     #[serde(default)]
-    pub latest: bool,
-    /// Default 100.
+    latest: bool,
     #[serde(default)]
-    pub limit: Option<u32>,
+    limit: Option<u32>,
 }
 
 /// Log lines.

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use sightline_model::{
-    Comparison, DraftClaim, Entity, EvidenceId, FactPath, FactRef, NumberFormat, NumberSlot, Quantity, Relation, Stat, Unit,
+    Comparison, DraftClaim, Entity, EvidenceId, FactPath, FactRef, NumberFormat, NumberSlot, Quantity, Relation, Stat,
+    Unit,
 };
 
 /// A claim as it is put together.

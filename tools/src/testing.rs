@@ -5,7 +5,8 @@ use std::sync::LazyLock;
 
 use jiff::Timestamp;
 use sightline_model::{
-    Cell, Dataset, DraftClaim, Evidence, FactPath, NumberSlot, Quantity, QueryId, Read, Relation, ResultSet, Series, Stat,
+    Cell, Dataset, DraftClaim, Evidence, FactPath, NumberSlot, Quantity, QueryId, Read, Relation, ResultSet, Series,
+    Stat,
 };
 use sightline_query::{Catalogue, Query};
 

@@ -7,9 +7,7 @@ use schemars::JsonSchema;
 use serde::Deserialize as _;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-use sightline_model::{
-    Candidate, Dataset, DraftCause, DraftClaim, Evidence, EvidenceId, Outcome, ResultSet,
-};
+use sightline_model::{Candidate, Dataset, DraftCause, DraftClaim, Evidence, EvidenceId, Outcome, ResultSet};
 use sightline_query::{Catalogue, Query, ValidQuery};
 
 /// The most rounds of queries a tool may ask for.
@@ -165,12 +163,7 @@ pub trait AnyTool: Send + Sync {
     ///
     /// # Errors
     /// Also when the JSON does not fit the schema.
-    fn interpret(
-        &self,
-        args: &Value,
-        context: &ToolContext<'_>,
-        fetched: &[Fetched],
-    ) -> Result<ToolOutput, ToolError>;
+    fn interpret(&self, args: &Value, context: &ToolContext<'_>, fetched: &[Fetched]) -> Result<ToolOutput, ToolError>;
 }
 
 impl<T: Tool> AnyTool for T {
@@ -190,17 +183,11 @@ impl<T: Tool> AnyTool for T {
         Tool::plan(self, &parse::<T>(args)?, context, fetched)
     }
 
-    fn interpret(
-        &self,
-        args: &Value,
-        context: &ToolContext<'_>,
-        fetched: &[Fetched],
-    ) -> Result<ToolOutput, ToolError> {
+    fn interpret(&self, args: &Value, context: &ToolContext<'_>, fetched: &[Fetched]) -> Result<ToolOutput, ToolError> {
         Tool::interpret(self, &parse::<T>(args)?, context, fetched)
     }
 }
 
 fn parse<T: Tool>(args: &Value) -> Result<T::Args, ToolError> {
-    T::Args::deserialize(args)
-        .map_err(|error| ToolError::Arguments { tool: T::NAME, reason: error.to_string() })
+    T::Args::deserialize(args).map_err(|error| ToolError::Arguments { tool: T::NAME, reason: error.to_string() })
 }

@@ -26,29 +26,21 @@ const MAX_K: usize = 100;
 #[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TopKArgs {
-    /// Canonical, stored or everyday name.
-    pub metric: String,
-    /// Start, UTC.
-    pub from: Instant,
-    /// End, exclusive.
-    pub to: Instant,
-    /// What is ranked: each combination.
-    pub group_by: Vec<String>,
-    /// Default 10.
+    metric: String,
+    from: Instant,
+    to: Instant,
+    /// What is ranked.
+    group_by: Vec<String>,
     #[serde(default)]
-    pub k: Option<u32>,
-    /// Which end comes first.
+    k: Option<u32>,
     #[serde(default)]
-    pub order: OrderArg,
-    /// Only this job's GPUs, while it ran.
+    order: OrderArg,
     #[serde(default)]
-    pub job: Option<String>,
-    /// All must hold.
+    job: Option<String>,
     #[serde(default)]
-    pub filters: Vec<FilterArg>,
-    /// Default: by kind.
+    filters: Vec<FilterArg>,
     #[serde(default)]
-    pub aggregation: Option<AggregationArg>,
+    aggregation: Option<AggregationArg>,
 }
 
 /// A ranking of entities by a metric.
@@ -72,7 +64,9 @@ impl TopKArgs {
         };
         let group_by = dims(Dataset::Metrics, &self.group_by);
         if group_by.is_empty() {
-            return Err(fault("`group_by` is empty, so there is nothing to rank; name for example `node` and `gpu`".to_owned()));
+            return Err(fault(
+                "`group_by` is empty, so there is nothing to rank; name for example `node` and `gpu`".to_owned(),
+            ));
         }
         let k = self.k.map_or(DEFAULT_K, |k| usize::try_from(k).unwrap_or(usize::MAX));
         if k == 0 || k > MAX_K {
@@ -91,7 +85,7 @@ impl Tool for TopK {
     type Args = TopKArgs;
 
     const NAME: &'static str = NAME;
-    const DESCRIPTION: &'static str = "Entities ranked by one metric over a window, with the total and the rest.";
+    const DESCRIPTION: &'static str = "Entities ranked by one metric.";
 
     fn plan(&self, args: &Self::Args, context: &ToolContext<'_>, fetched: &[Fetched]) -> Result<Step, ToolError> {
         let asked = args.asked(context, fetched)?;
@@ -104,11 +98,8 @@ impl Tool for TopK {
         if read.is_empty() {
             let order = Order::from(args.order);
             // Every group is asked for, not the first k: the total and the rest can only be told from all of them.
-            return Ok(Step::Fetch(asked.measure.queries(&rows, &asked.group_by, |group_by, aggregation| Shape::Rank {
-                group_by,
-                aggregation,
-                order,
-                limit: context.max_rows,
+            return Ok(Step::Fetch(asked.measure.queries(&rows, &asked.group_by, |group_by, aggregation| {
+                Shape::Rank { group_by, aggregation, order, limit: context.max_rows }
             })));
         }
         if read.iter().any(|f| f.result.truncated) {
@@ -185,9 +176,10 @@ fn listed(measure: &Measure, ranked: &[Ranked], k: usize) -> Vec<EvidenceRow> {
 /// The others as one row: combined where the aggregation allows it, else their median.
 fn everything_else(measure: &Measure, rest: &[Ranked]) -> Option<EvidenceRow> {
     let (value, how) = if measure.combines() {
-        let together = rest.iter().map(|r| (r.value, r.count)).reduce(|left, right| {
-            (combined_value(measure.aggregation, left, right), left.1 + right.1)
-        })?;
+        let together = rest
+            .iter()
+            .map(|r| (r.value, r.count))
+            .reduce(|left, right| (combined_value(measure.aggregation, left, right), left.1 + right.1))?;
         (together.0, "combined")
     } else {
         (sightline_analysis::median(&rest.iter().map(|r| r.value).collect::<Vec<f64>>())?, "median")

@@ -24,7 +24,8 @@ fn fleet(_: &Query) -> Vec<Vec<Cell>> {
 fn the_plan_was_looked_at() {
     let gauge = planned(&TopK, &args(json!({ "filters": [{ "dim": "cluster", "values": ["c1"] }] })));
     let quantile = planned(&TopK, &args(json!({ "metric": "ttft", "group_by": ["service"], "aggregation": "p99" })));
-    let lowest = planned(&TopK, &args(json!({ "metric": "network_receive_bytes", "group_by": ["node"], "order": "lowest" })));
+    let lowest =
+        planned(&TopK, &args(json!({ "metric": "network_receive_bytes", "group_by": ["node"], "order": "lowest" })));
     insta::assert_debug_snapshot!("plan_top_k", [gauge, quantile, lowest]);
 }
 
@@ -81,5 +82,7 @@ fn nothing_to_rank_is_explained() {
 #[test]
 fn arguments_that_rank_nothing_are_refused() {
     let error = |more: Value| crate::AnyTool::plan(&TopK, &args(more), &context(), &[]).unwrap_err().to_string();
-    insta::assert_snapshot!([error(json!({ "group_by": [] })), error(json!({ "k": 0 })), error(json!({ "k": 1000 }))].join("\n"));
+    insta::assert_snapshot!(
+        [error(json!({ "group_by": [] })), error(json!({ "k": 0 })), error(json!({ "k": 1000 }))].join("\n")
+    );
 }

@@ -1,9 +1,7 @@
 //! What `compare` says: both levels, their difference, and whether it is one.
 
 use sightline_analysis::mann_whitney;
-use sightline_model::{
-    Entity, Evidence, NumberFormat, Outcome, Quantity, Relation, Series, Stat, Unit,
-};
+use sightline_model::{Entity, Evidence, NumberFormat, Outcome, Quantity, Relation, Series, Stat, Unit};
 
 use crate::measure::Measure;
 use crate::metric_range::subject;
@@ -57,7 +55,11 @@ fn judge(base: &Evidence, other: &Evidence) -> Verdict {
     }
     match mann_whitney(&first, &second) {
         Some(test) if test.p_value <= MAX_P && (test.superiority > 0.5) == (difference > 0.0) => {
-            if difference > 0.0 { Verdict::Higher } else { Verdict::Lower }
+            if difference > 0.0 {
+                Verdict::Higher
+            } else {
+                Verdict::Lower
+            }
         }
         Some(_) => Verdict::Unclear,
         None => Verdict::TooLittle,
@@ -68,13 +70,7 @@ fn points(series: &[Series]) -> impl Iterator<Item = f64> {
     series.iter().flat_map(|s| &s.points).map(|p| p.value)
 }
 
-fn describe(
-    measure: &Measure,
-    base: &Evidence,
-    other: &Evidence,
-    same: &Entity,
-    verdict: Verdict,
-) -> Vec<Sentence> {
+fn describe(measure: &Measure, base: &Evidence, other: &Evidence, same: &Entity, verdict: Verdict) -> Vec<Sentence> {
     let (Some(before), Some(after)) = (base.stats, other.stats) else { return Vec::new() };
     let unit = measure.unit();
     let mean = |e: &Evidence| stat_of(&e.id, &Entity::new(), Stat::Mean);
@@ -107,9 +103,11 @@ fn describe(
             if before.mean == 0.0 {
                 sentence.compare(mean(other), Relation::About, mean(base))
             } else {
-                sentence
-                    .compare(percent(), Relation::AtMost, Quantity::Constant(UNCHANGED_PERCENT))
-                    .compare(percent(), Relation::AtLeast, Quantity::Constant(-UNCHANGED_PERCENT))
+                sentence.compare(percent(), Relation::AtMost, Quantity::Constant(UNCHANGED_PERCENT)).compare(
+                    percent(),
+                    Relation::AtLeast,
+                    Quantity::Constant(-UNCHANGED_PERCENT),
+                )
             }
         }
         Verdict::Unclear => both(sentence.say(" shows no clear difference, its spread being too wide: ")),

@@ -72,7 +72,14 @@ impl EntityKind {
                 let dims = if search.is_some() { vec![Dim::JobId, Dim::Name] } else { vec![Dim::JobId] };
                 let shape = Shape::Rows { order: Order::Descending, limit };
                 dims.into_iter()
-                    .map(|dim| query(Dataset::Jobs, range, if search.is_some() { contains(dim) } else { Vec::new() }, shape.clone()))
+                    .map(|dim| {
+                        query(
+                            Dataset::Jobs,
+                            range,
+                            if search.is_some() { contains(dim) } else { Vec::new() },
+                            shape.clone(),
+                        )
+                    })
                     .collect()
             }
             Self::Cluster

@@ -21,8 +21,7 @@ pub(super) fn output(measure: &Measure, evidence: Vec<Evidence>, fixed: &Entity)
     if let Some(values) = evidence.first() {
         let cited: Vec<EvidenceId> = evidence.iter().map(|e| e.id.clone()).collect();
         let claims = describe(measure, values, fixed);
-        output.claims =
-            claims.into_iter().map(|s| cited.iter().fold(s, |s, id| s.cite(id)).finish()).collect();
+        output.claims = claims.into_iter().map(|s| cited.iter().fold(s, |s, id| s.cite(id)).finish()).collect();
         output.headline = output.claims.first().cloned();
         output.data_health = health(values);
     }
@@ -39,15 +38,12 @@ fn describe(measure: &Measure, values: &Evidence, fixed: &Entity) -> Vec<Sentenc
         if let Some(all) = &values.stats {
             let mut sentence = subject(measure, values, &Entity::new(), fixed);
             sentence = level(sentence, measure, &values.id, &Entity::new(), all, unit);
-            sentences.push(
-                sentence.say(", over ").number(fact(&values.id, FactPath::Total), WHOLE).say(" series"),
-            );
+            sentences.push(sentence.say(", over ").number(fact(&values.id, FactPath::Total), WHOLE).say(" series"));
         }
         if values.series.len() <= MAX_DESCRIBED {
             for series in &values.series {
-                sentences.extend(
-                    stats(std::slice::from_ref(series)).map(|s| of_series(measure, values, series, &s, fixed)),
-                );
+                sentences
+                    .extend(stats(std::slice::from_ref(series)).map(|s| of_series(measure, values, series, &s, fixed)));
             }
         } else {
             sentences.extend(extreme(measure, values, fixed, Relation::Above));
@@ -164,10 +160,8 @@ fn extreme(measure: &Measure, values: &Evidence, fixed: &Entity, relation: Relat
     }
     let unit = measure.unit();
     let own_fact = stat_of(&values.id, &series.entity, Stat::Mean);
-    let peers_fact = fact(
-        &values.id,
-        FactPath::Peers { exclude: series.entity.clone(), stat: Stat::Mean, within: None },
-    );
+    let peers_fact =
+        fact(&values.id, FactPath::Peers { exclude: series.entity.clone(), stat: Stat::Mean, within: None });
     Some(
         subject(measure, values, &series.entity, fixed)
             .say(words)

@@ -25,7 +25,8 @@ mod tests {
 
     #[test]
     fn a_longer_window_gets_a_longer_step() {
-        let range = |seconds: i64| TimeRange::new(Timestamp::UNIX_EPOCH, Timestamp::from_second(seconds).unwrap()).unwrap();
+        let range =
+            |seconds: i64| TimeRange::new(Timestamp::UNIX_EPOCH, Timestamp::from_second(seconds).unwrap()).unwrap();
         let steps = [10, 300, 3600, 86_400, 30 * 86_400].map(|s| (default_ms(range(s), 0), default_ms(range(s), 1)));
         assert_eq!(
             steps,

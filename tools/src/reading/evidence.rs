@@ -36,7 +36,8 @@ pub fn evidence(fetched: &Fetched, tool: &str, n: usize, content: Content) -> Ev
     };
     let (series, rows, coverage) = match content {
         Content::Series(series) => {
-            let rows = if series.len() <= MAX_SERIES_ROWS { series.iter().filter_map(mean_row).collect() } else { Vec::new() };
+            let rows =
+                if series.len() <= MAX_SERIES_ROWS { series.iter().filter_map(mean_row).collect() } else { Vec::new() };
             let coverage = coverage(&series, range, step_ms.unwrap_or(0));
             (series, rows, coverage)
         }

@@ -40,7 +40,9 @@ pub fn entity_key(dim: &Dim) -> &str {
 /// The dimensions a query's rows are told apart by, as far as they were asked for by name.
 pub(crate) fn queried_dims(fetched: &Fetched) -> Vec<Dim> {
     match &fetched.query.query().shape {
-        Shape::Series { group_by, .. } | Shape::Samples { group_by, .. } | Shape::Rank { group_by, .. } => group_by.clone(),
+        Shape::Series { group_by, .. } | Shape::Samples { group_by, .. } | Shape::Rank { group_by, .. } => {
+            group_by.clone()
+        }
         Shape::Distinct { of, .. } => of.clone(),
         Shape::Rows { .. } => Vec::new(),
     }
@@ -48,13 +50,7 @@ pub(crate) fn queried_dims(fetched: &Fetched) -> Vec<Dim> {
 
 /// The names of all text columns that tell stored series apart.
 pub(crate) fn dimension_columns(fetched: &Fetched) -> Vec<String> {
-    fetched
-        .query
-        .outputs()
-        .iter()
-        .filter(|c| matches!(c.output, Output::Dim(_)))
-        .map(|c| c.name.clone())
-        .collect()
+    fetched.query.outputs().iter().filter(|c| matches!(c.output, Output::Dim(_))).map(|c| c.name.clone()).collect()
 }
 
 /// Groups of rows, each with a state that rows are folded into.

@@ -24,10 +24,8 @@ pub(super) fn output(
     let mut output = ToolOutput { outcome: Some(Outcome::Answered), ..ToolOutput::default() };
     if let Some(values) = evidence.first() {
         let sentences = describe(measure, values, ranked, order, fixed);
-        output.claims = sentences
-            .into_iter()
-            .map(|s| evidence.iter().fold(s, |s, piece| s.cite(&piece.id)).finish())
-            .collect();
+        output.claims =
+            sentences.into_iter().map(|s| evidence.iter().fold(s, |s, piece| s.cite(&piece.id)).finish()).collect();
         output.headline = output.claims.first().cloned();
         output.data_health = health(ranked);
     }
@@ -35,13 +33,7 @@ pub(super) fn output(
     output
 }
 
-fn describe(
-    measure: &Measure,
-    values: &Evidence,
-    ranked: &[Ranked],
-    order: OrderArg,
-    fixed: &Entity,
-) -> Vec<Sentence> {
+fn describe(measure: &Measure, values: &Evidence, ranked: &[Ranked], order: OrderArg, fixed: &Entity) -> Vec<Sentence> {
     let (Some(first), Some(last)) = (ranked.first(), ranked.last()) else { return Vec::new() };
     let id = &values.id;
     let unit = measure.unit();
