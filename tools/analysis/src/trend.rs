@@ -5,7 +5,7 @@ use crate::robust::median;
 use crate::sample::{Sample, finite};
 
 /// Pairs grow with the square of the samples; longer series are thinned to medians of this many blocks first.
-const MAX_POINTS: usize = 240;
+const MAX_POINTS: usize = 120;
 
 /// A straight line through a series, and whether it leans.
 #[derive(Clone, Copy, Debug, PartialEq)]

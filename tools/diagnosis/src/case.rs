@@ -6,7 +6,7 @@ use std::collections::btree_map::Entry;
 use jiff::Timestamp;
 use sightline_analysis::{Absence, absences};
 use sightline_model::claim::Quantity;
-use sightline_model::{DraftClaim, FactPath, FactRef, Relation, TimeRange};
+use sightline_model::{Component, DraftClaim, Entity, FactPath, FactRef, Relation, TimeRange};
 
 use crate::cause::Finding;
 use crate::clocks::{LowClock, low_clocks};
@@ -14,7 +14,7 @@ use crate::observation::{Observations, Placement};
 use crate::pace::{Onset, Pace, first_holding};
 use crate::sentence::Sentence;
 use crate::signal::{Scope, Signal};
-use crate::view::{Member, View, just_after, shift};
+use crate::view::{Member, View, just_after, placed, shift};
 use crate::xid_events::{XidEvent, xid_events};
 
 /// Sources are up to 40 s apart in time (dcgm-exporter collects every 30 s, then the scrape), so nothing is ordered inside
@@ -36,8 +36,9 @@ pub(crate) struct Views<'a> {
 impl<'a> Views<'a> {
     fn new(observations: &Observations<'a>) -> Self {
         let mut views = Self { coarse: BTreeMap::new(), fine: BTreeMap::new(), empty: BTreeMap::new() };
+        let placed = placed(observations);
         for observed in &observations.observed {
-            let view = View::new(observations, observed.signal, observed.evidence);
+            let view = View::new(&placed, observed.signal, observed.evidence);
             if view.members.is_empty() {
                 views.empty.entry(observed.signal).or_insert_with(|| observed.evidence.id.clone());
                 continue;
@@ -85,6 +86,16 @@ impl<'a> Views<'a> {
             .unwrap_or(around);
         Onset { at, evidence: view.evidence, entity: member.entity }
     }
+
+    /// A silent member's last sample, as it was stored where that was fetched.
+    fn last_sample(&self, view: &View<'a>, member: &Member<'a>, absence: &Absence) -> Onset<'a> {
+        let closer = self.fine(view.signal).iter().find_map(|fine| {
+            let same = fine.members.iter().find(|m| m.entity == member.entity)?;
+            let last = same.points.last().filter(|p| p.time >= absence.last_seen)?;
+            Some(Onset { at: last.time, evidence: fine.evidence, entity: same.entity })
+        });
+        closer.unwrap_or(Onset { at: absence.last_seen, evidence: view.evidence, entity: member.entity })
+    }
 }
 
 /// A GPU of the job whose series stopped while its peers went on.
@@ -92,7 +103,8 @@ impl<'a> Views<'a> {
 pub(crate) struct Stopped<'a> {
     pub(crate) placement: &'a Placement,
     pub(crate) signal: Signal,
-    pub(crate) absence: Absence,
+    /// Where its last sample stands, in the finest resolution there is.
+    pub(crate) last: Onset<'a>,
 }
 
 /// The case.
@@ -133,6 +145,18 @@ impl<'a> Case<'a> {
             }
         }
         Finding::NoData(sentence.claim())
+    }
+
+    /// A sentence about a component, with the evidence that it stands in; `gpu` is said of one GPU, `other`, without places, of
+    /// anything else.
+    pub(crate) fn about(&self, component: &Component, gpu: &str, other: &str) -> Sentence {
+        let text = if component.contains_key("gpu") { gpu } else { other };
+        let stands = |e: &Entity| component.iter().all(|(key, value)| e.get(key) == Some(value));
+        let views = self.views.coarse.values();
+        match views.clone().find(|v| v.members.iter().any(|m| stands(m.entity))) {
+            Some(view) => Sentence::new(text).entity(view.evidence, component),
+            None => Sentence::new(other),
+        }
     }
 
     /// Whether something began when the job became slower.
@@ -207,9 +231,9 @@ fn stopped<'a>(views: &Views<'a>, observations: &'a Observations<'a>) -> Vec<Sto
         let found: Vec<Stopped<'a>> = absences(&series, view.step_ms, ABSENT_STEPS)
             .into_iter()
             .filter_map(|absence| {
-                let entity = view.members.get(absence.index)?.entity;
-                let placement = observations.job.placements.iter().find(|p| crate::view::names(entity, p))?;
-                Some(Stopped { placement, signal, absence })
+                let member = view.members.get(absence.index)?;
+                let placement = observations.job.placements.iter().find(|p| crate::view::names(member.entity, p))?;
+                Some(Stopped { placement, signal, last: views.last_sample(view, member, &absence) })
             })
             .collect();
         if !found.is_empty() {

@@ -86,11 +86,6 @@ pub(crate) fn low_clocks<'a>(
     let ratios = if by_peers { ratio_to_peers(&view.members, view.step_ms) } else { Vec::new() };
     let mut found = Vec::new();
     for (index, member) in view.members.iter().enumerate() {
-        let Some(placement) = observations.job.placements.iter().find(|p| crate::view::names(member.entity, p)) else {
-            continue;
-        };
-        let own = segments(&member.samples, MIN_RELATIVE);
-        let best = best_level(&own, Direction::Rise);
         let (basis, low) = match ratios.get(index) {
             Some(ratio) => (Basis::Peers, below_peers(view, member, ratio, window)),
             None => (Basis::OwnPast, below_own_past(&member.samples, window)),
@@ -100,6 +95,11 @@ pub(crate) fn low_clocks<'a>(
         if member.within(range).count() < MIN_POINTS {
             continue;
         }
+        let Some(placement) = observations.job.placements.iter().find(|p| crate::view::names(member.entity, p)) else {
+            continue;
+        };
+        let own = segments(&member.samples, MIN_RELATIVE);
+        let best = best_level(&own, Direction::Rise);
         let (reason, proven) = explain(views, placement, range, basis);
         let good = own.iter().find(|s| Some(s.level) == best).and_then(|s| TimeRange::new(s.from, s.to));
         let before = good.and_then(|g| member.median(g)).or_else(|| view.peers(member.entity, range));

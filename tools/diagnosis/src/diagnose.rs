@@ -216,7 +216,7 @@ fn data_health(case: &Case<'_>) -> Vec<String> {
             stopped.placement.gpu,
             stopped.placement.node,
             stopped.signal.words(),
-            stopped.absence.last_seen
+            stopped.last.at
         ));
     }
     let view = VITAL.into_iter().find_map(|s| case.view(s));
@@ -257,7 +257,7 @@ pub fn focus(observations: &Observations<'_>) -> Vec<Focus> {
         }
     }
     for stopped in case.stopped.iter().take(MAX_SUSPECTS) {
-        wanted.extend(around(&case, stopped.signal, vec![stopped.placement.clone()], stopped.absence.last_seen));
+        wanted.extend(around(&case, stopped.signal, vec![stopped.placement.clone()], stopped.last.at));
     }
     let coarse = case.view(Signal::Utilization).filter(|v| v.step_ms > FINE_STEP_MS);
     if let Some(view) = coarse.filter(|_| case.clocks.is_empty()) {

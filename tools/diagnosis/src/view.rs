@@ -1,5 +1,7 @@
 //! One signal of the case: its members with their points, and the statistics that claims refer to.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use jiff::{SignedDuration, Timestamp};
 use sightline_analysis::{Sample, median, typical_step};
 use sightline_model::{Component, Entity, Evidence, Point, TimeRange, Unit};
@@ -75,18 +77,30 @@ pub(crate) struct View<'a> {
     pub(crate) evidence: &'a Evidence,
     pub(crate) members: Vec<Member<'a>>,
     pub(crate) step_ms: i64,
+    /// Members by node and GPU: a job of hundreds of GPUs is looked up by name often.
+    by_gpu: BTreeMap<(&'a str, &'a str), usize>,
+}
+
+/// The node and GPU that an entity names.
+fn gpu_of(entity: &Entity) -> Option<(&str, &str)> {
+    Some((entity.get("node")?.as_str(), entity.get("gpu")?.as_str()))
+}
+
+/// The job's own GPUs by name.
+pub(crate) fn placed(observations: &Observations<'_>) -> BTreeSet<(String, String)> {
+    observations.job.placements.iter().map(|p| (p.node.clone(), p.gpu.clone())).collect()
 }
 
 impl<'a> View<'a> {
-    pub(crate) fn new(observations: &Observations<'_>, signal: Signal, evidence: &'a Evidence) -> Self {
-        let placed = |entity: &Entity| match signal.scope() {
-            Scope::Gpu => observations.job.placements.iter().any(|p| names(entity, p)),
+    pub(crate) fn new(placed: &BTreeSet<(String, String)>, signal: Signal, evidence: &'a Evidence) -> Self {
+        let belongs = |entity: &Entity| match signal.scope() {
+            Scope::Gpu => gpu_of(entity).is_some_and(|(n, g)| placed.contains(&(n.to_owned(), g.to_owned()))),
             Scope::Node | Scope::Job => true,
         };
         let members: Vec<Member<'a>> = evidence
             .series
             .iter()
-            .filter(|s| !s.points.is_empty() && placed(&s.entity))
+            .filter(|s| !s.points.is_empty() && belongs(&s.entity))
             .map(|s| Member {
                 entity: &s.entity,
                 points: &s.points,
@@ -102,7 +116,8 @@ impl<'a> View<'a> {
             (None, Some(usual)) => usual,
             (None, None) => DEFAULT_STEP_MS,
         };
-        Self { signal, evidence, members, step_ms: step_ms.max(1) }
+        let by_gpu = members.iter().enumerate().filter_map(|(i, m)| Some((gpu_of(m.entity)?, i))).collect();
+        Self { signal, evidence, members, step_ms: step_ms.max(1), by_gpu }
     }
 
     /// Whether the points of this signal are amounts per step (the increase of a counter), to be summed up.
@@ -112,7 +127,8 @@ impl<'a> View<'a> {
 
     /// The member of that GPU.
     pub(crate) fn of(&self, placement: &Placement) -> Option<&Member<'a>> {
-        self.members.iter().find(|m| names(m.entity, placement))
+        let index = self.by_gpu.get(&(placement.node.as_str(), placement.gpu.as_str()))?;
+        self.members.get(*index)
     }
 
     /// The median over all other members of their median in a window: what a claim's `Peers` is recomputed as.

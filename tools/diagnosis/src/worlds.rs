@@ -151,7 +151,7 @@ impl World {
                 Scope::Gpu => self
                     .placements()
                     .iter()
-                    .map(|p| (p.component(), p.node[1..].parse().unwrap(), p.gpu.parse().unwrap()))
+                    .map(|p| (p.component(), p.node.trim_start_matches('n').parse().unwrap(), p.gpu.parse().unwrap()))
                     .collect(),
                 Scope::Node => (0..self.nodes).map(|n| (Entity::from([("node".to_owned(), node(n))]), n, 0)).collect(),
                 Scope::Job => vec![(Entity::from([("job".to_owned(), "J123".to_owned())]), 0, 0)],

@@ -10,6 +10,8 @@ fn line(code: u32, bus: u8, caused_by: Option<u32>, detail: &str) -> XidLine {
 fn the_table_is_well_formed_and_knows_the_codes_that_end_a_job() {
     let table = load().unwrap();
     assert!(table.len() > 45 && table.values().all(|x| !x.meaning.is_empty()));
+    // Meanings stand in claims, whose own words hold no digits and no places.
+    assert!(table.values().all(|x| !x.meaning.contains(|c: char| c.is_ascii_digit() || c == '{')));
     let class = |code| xid_info(code).map(|x| (x.class, x.action));
     assert_eq!(class(79), Some((XidClass::Bus, XidAction::RebootNode)));
     assert_eq!(class(63), Some((XidClass::Memory, XidAction::Watch)));

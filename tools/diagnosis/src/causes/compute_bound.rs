@@ -8,6 +8,7 @@ use sightline_model::{Component, DraftClaim, Entity, Relation, Stat};
 
 use crate::case::Case;
 use crate::cause::{Check, Finding, Strength, Support};
+use crate::causes::telemetry_gap::{POOR_COVERAGE, mean_coverage};
 use crate::clocks::Reason;
 use crate::pace::Pace;
 use crate::sentence::{Sentence, stat};
@@ -18,8 +19,9 @@ pub(crate) const CHECK: Check = Check { id: "compute_bound", assess };
 /// Utilisation from which a GPU counts as busy all the time.
 const BUSY: f64 = 90.0;
 
-/// NVIDIA's DCGM guide: an SM activity of 0.8 is needed for effective use, below 0.5 it is likely ineffective.
-const ACTIVE: f64 = 0.8;
+/// NVIDIA's DCGM guide: below an SM activity of 0.5 a GPU is likely used ineffectively; one that only spins in a collective
+/// keeps a few SMs busy and stays far below.
+const ACTIVE: f64 = 0.5;
 
 /// Without SM activity: a GPU that spins in a collective draws far less than it has drawn at its best.
 const POWER_SHARE: f64 = 0.7;
@@ -30,7 +32,9 @@ pub(crate) fn healthy_and_busy(case: &Case<'_>) -> Option<bool> {
     let busy = view.typical(case.window)? >= BUSY;
     let level = !matches!(case.pace, Pace::Slower(_));
     let odd = case.clocks.iter().any(|c| c.reason != Reason::Idle) || !case.stopped.is_empty();
-    Some(busy && level && !odd)
+    // What was seen of half the window or less says nothing about the rest.
+    let covered = mean_coverage(case, view)? >= POOR_COVERAGE;
+    Some(busy && level && !odd && covered)
 }
 
 fn works(case: &Case<'_>) -> Option<(bool, DraftClaim)> {

@@ -51,12 +51,16 @@ fn supported(case: &Case<'_>, xid: Option<&XidEvent<'_>>, silent: &[&Stopped<'_>
         components.push(xid.component());
     }
     let first = silent.first();
-    let onset = xid.map(|x| x.at).or_else(|| first.map(|s| s.absence.last_seen));
+    let onset = xid.map(|x| x.at).or_else(|| first.map(|s| s.last.at));
     let why = match (xid, first) {
         (Some(_), Some(s)) => {
             about(case, s, "GPU {gpu} on {node} fell off the bus: the driver says so and its series stop.")
         }
-        (Some(_), None) => Sentence::new("The driver reports that a GPU has fallen off the bus."),
+        (Some(xid), None) => case.about(
+            &xid.component(),
+            "The driver reports that GPU {gpu} on {node} has fallen off the bus.",
+            "The driver reports that a GPU of the job has fallen off the bus.",
+        ),
         (None, Some(s)) => about(
             case,
             s,
@@ -101,7 +105,7 @@ pub(crate) fn silence_claim(case: &Case<'_>, stopped: &Stopped<'_>) -> Option<si
     );
     let sentence = Sentence::new(&text)
         .entity(view.evidence, member.entity)
-        .last_seen("last", view.evidence, member.entity)
+        .last_seen("last", stopped.last.evidence, stopped.last.entity)
         .last_seen("peers", view.evidence, going_on.entity);
     Some(sentence.claim())
 }

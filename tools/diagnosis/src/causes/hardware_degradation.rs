@@ -14,7 +14,7 @@ use crate::cause::{Check, Finding, Strength, Support};
 use crate::sentence::{Sentence, stat};
 use crate::signal::Signal;
 use crate::view::{Member, View};
-use crate::xid::XidClass;
+use crate::xid::{XidAction, XidClass};
 
 pub(crate) const CHECK: Check = Check { id: "hardware_degradation", assess };
 
@@ -24,7 +24,9 @@ fn assess(case: &Case<'_>) -> Finding {
     let mut claims: Vec<DraftClaim> = Vec::new();
     let mut components: Vec<Component> = Vec::new();
     let mut onset: Option<Timestamp> = None;
-    let mut add = |component: Component, at: Option<Timestamp>, claim: DraftClaim| {
+    let mut harmful = false;
+    let mut add = |component: Component, at: Option<Timestamp>, claim: DraftClaim, harms: bool| {
+        harmful |= harms;
         if !components.contains(&component) {
             components.push(component);
         }
@@ -35,33 +37,37 @@ fn assess(case: &Case<'_>) -> Finding {
         let hardware =
             xid.info().is_some_and(|i| matches!(i.class, XidClass::Memory | XidClass::Hardware | XidClass::Firmware));
         if hardware && !xid.follows {
-            add(xid.component(), Some(xid.at), xid.claim());
+            let watched = xid.info().is_some_and(|i| matches!(i.action, XidAction::Watch | XidAction::Ignore));
+            add(xid.component(), Some(xid.at), xid.claim(), !watched);
         }
     }
     for signal in COUNTERS {
         let Some(view) = case.view(signal) else { continue };
         for member in &view.members {
             if let Some((at, claim)) = growth(view, member) {
-                add(member.component(), at, claim);
+                add(member.component(), at, claim, signal != Signal::RemappedCorrectable);
             }
         }
     }
     if let Some(view) = case.view(Signal::RemapFailed) {
         for member in &view.members {
             if member.max(case.window).is_some_and(|failed| failed >= 1.0) {
-                add(member.component(), None, failed_claim(case, view, member));
+                add(member.component(), None, failed_claim(case, view, member), true);
             }
         }
     }
     let magnitude = claims.len() as f64;
-    if components.is_empty() {
-        return nothing(case);
-    }
+    let Some(first) = components.first() else { return nothing(case) };
     let coincides = case.coincides(onset, 0);
-    let why = Sentence::new("A GPU of the job reports memory or hardware errors that are new in this window.");
+    let why = case.about(
+        first,
+        "GPU {gpu} on {node} reports memory or hardware errors that are new in this window.",
+        "A GPU of the job reports memory or hardware errors that are new in this window.",
+    );
     let why = why.cite_all(&claims);
     Finding::Supported(Box::new(Support {
-        strength: Strength::Proof,
+        // What NVIDIA says to watch only (a remapped row, a corrected error) slows nothing down by itself.
+        strength: if harmful { Strength::Proof } else { Strength::Hint },
         coincides,
         magnitude,
         components,

@@ -3,7 +3,7 @@
 //! Speaks for it: GPU memory in use, or host memory taken, rises steadily over the job, the last half included. Rules it out: it
 //! is level. Trap: allocators fill up at the start and then stay there.
 
-use sightline_analysis::{Sample, Trend, theil_sen};
+use sightline_analysis::{Sample, Trend, median, theil_sen, values};
 use sightline_model::{Component, DraftClaim, Relation, Stat, TimeRange};
 
 use crate::case::Case;
@@ -93,6 +93,13 @@ fn growth(trend: &Trend) -> f64 {
 }
 
 fn leak(member: &Member<'_>, sign: f64) -> Option<Trend> {
+    // Pairs are many: most members are level, which their ends show at a glance.
+    let third = member.samples.len() / 3;
+    let (early, late) = (member.samples.get(..third)?, member.samples.get(member.samples.len() - third..)?);
+    let (early, late) = (median(&values(early))?, median(&values(late))?);
+    if (late - early) * sign < MIN_GROWTH / 2.0 * early.abs() {
+        return None;
+    }
     let trend = theil_sen(&member.samples)?;
     let middle = member.samples.len() / 2;
     let half: &[Sample] = member.samples.get(middle..)?;

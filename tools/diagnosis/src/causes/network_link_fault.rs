@@ -6,7 +6,7 @@
 
 use sightline_analysis::{Direction, median};
 use sightline_model::claim::Quantity;
-use sightline_model::{Component, DraftClaim, Entity, Relation, Stat, TimeRange};
+use sightline_model::{Component, DraftClaim, Entity, Evidence, Relation, Stat, TimeRange};
 
 use crate::case::Case;
 use crate::cause::{Check, Finding, MIN_RELATIVE, Strength, Support};
@@ -32,6 +32,7 @@ const TIMES_PEERS: f64 = 10.0;
 const MIN_ERRORS: f64 = 10.0;
 
 struct Found<'a> {
+    evidence: &'a Evidence,
     entity: &'a Entity,
     claim: DraftClaim,
     onset: Option<Onset<'a>>,
@@ -69,8 +70,9 @@ fn assess(case: &Case<'_>) -> Finding {
     let onset = worst.onset;
     claims.extend(onset.as_ref().and_then(|o| case.coincidence(o, worst.step_ms)));
     let why = Sentence::new(
-        "One node's network link reports errors that its peers do not have; collectives run at the speed of the worst link.",
-    );
+        "A network link of {node} reports errors that its peers do not have; collectives run at the speed of the worst link.",
+    )
+    .entity(worst.evidence, worst.entity);
     let why = why.cite_all(&claims);
     Finding::Supported(Box::new(Support {
         strength: Strength::Proof,
@@ -142,7 +144,14 @@ fn noisy<'a>(case: &Case<'a>, view: &View<'a>, member: &Member<'a>) -> Option<Fo
         .number("gain", quantity.clone(), 0, view.unit())
         .holds(quantity, Relation::Above, Quantity::Constant(0.0))
         .claim();
-    Some(Found { entity: member.entity, claim, onset, magnitude: own.ln_1p(), step_ms: view.step_ms })
+    Some(Found {
+        evidence: view.evidence,
+        entity: member.entity,
+        claim,
+        onset,
+        magnitude: own.ln_1p(),
+        step_ms: view.step_ms,
+    })
 }
 
 fn slow_port<'a>(case: &Case<'a>, view: &View<'a>, member: &Member<'a>) -> Option<Found<'a>> {
@@ -162,5 +171,12 @@ fn slow_port<'a>(case: &Case<'a>, view: &View<'a>, member: &Member<'a>) -> Optio
         evidence: view.evidence,
         entity: member.entity,
     });
-    Some(Found { entity: member.entity, claim, onset, magnitude: 10.0 * low.depth, step_ms: view.step_ms })
+    Some(Found {
+        evidence: view.evidence,
+        entity: member.entity,
+        claim,
+        onset,
+        magnitude: 10.0 * low.depth,
+        step_ms: view.step_ms,
+    })
 }

@@ -23,7 +23,7 @@ pub(crate) fn whole_node(case: &Case<'_>, node: &str) -> bool {
 pub(crate) fn job_went_on(case: &Case<'_>, stopped: &Stopped<'_>) -> bool {
     [Signal::StepTime, Signal::Throughput].into_iter().filter_map(|s| case.view(s)).any(|view| {
         view.members.iter().any(|m| {
-            let later = m.points.iter().filter(|p| p.time > stopped.absence.last_seen).count();
+            let later = m.points.iter().filter(|p| p.time > stopped.last.at).count();
             later >= 4
         })
     })
@@ -65,7 +65,7 @@ fn assess(case: &Case<'_>) -> Finding {
         coincides: None,
         magnitude: 20.0,
         components,
-        onset: Some(first.absence.last_seen),
+        onset: Some(first.last.at),
         why: why.claim(),
         claims,
         fault: true,

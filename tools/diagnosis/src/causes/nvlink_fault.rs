@@ -50,8 +50,13 @@ fn assess(case: &Case<'_>) -> Finding {
         return Finding::RuledOut(why.claim());
     };
     let claims: Vec<DraftClaim> = found.iter().take(4).map(|(_, _, claim)| claim.clone()).collect();
-    let why =
-        Sentence::new("An NVLink connection of the job reports errors that are new in this window.").cite_all(&claims);
+    let why = case
+        .about(
+            &component,
+            "NVLink connections of GPU {gpu} on {node} report errors that are new in this window.",
+            "An NVLink connection of the job reports errors that are new in this window.",
+        )
+        .cite_all(&claims);
     Finding::Supported(Box::new(Support {
         strength: Strength::Proof,
         coincides: case.coincides(onset, 0),

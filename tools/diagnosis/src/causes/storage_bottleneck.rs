@@ -1,7 +1,7 @@
 //! Storage that keeps the job's nodes waiting.
 //!
-//! Speaks for it: I/O pressure on most nodes rose with the slowdown. Rules it out: it stayed still. It stands below the data
-//! loader's own timer, because the loader is where the job feels it.
+//! Speaks for it: I/O pressure on most nodes rose with the slowdown. Rules it out: it stayed still. Trap: the job feels it in
+//! its data loader, whose timer rises too.
 
 use sightline_model::{Component, Relation, Stat};
 
@@ -56,9 +56,10 @@ fn assess(case: &Case<'_>) -> Finding {
         .claim();
     let why = Sentence::new("The nodes of the job wait for storage since it became slower.").cite(&view.evidence.id);
     Finding::Supported(Box::new(Support {
-        strength: Strength::Pattern,
-        coincides: None,
-        magnitude: risen.len() as f64,
+        // The loader's timer tells that input came late, the nodes' pressure tells why: the reason goes first.
+        strength: Strength::Proof,
+        coincides: slowdown.onset.is_some().then_some(true),
+        magnitude: slowdown.factor,
         components: vec![Component::from([("job".to_owned(), case.observations.job.id.clone())])],
         onset: slowdown.onset.map(|o| o.at),
         why: why.claim(),

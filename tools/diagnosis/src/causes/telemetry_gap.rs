@@ -48,14 +48,9 @@ fn assess(case: &Case<'_>) -> Finding {
     }))
 }
 
-/// The part of the window in which the job ran.
-fn expected(case: &Case<'_>) -> TimeRange {
-    case.window
-}
-
 /// The mean coverage of the window by a signal's series; `None` without the signal.
 pub(crate) fn mean_coverage(case: &Case<'_>, view: &View<'_>) -> Option<f64> {
-    let range = expected(case);
+    let range = case.window;
     let shares: Vec<f64> = case
         .observations
         .job
@@ -71,7 +66,7 @@ fn cover(view: &View<'_>, samples: &[sightline_analysis::Sample], range: TimeRan
 }
 
 fn poorly_covered_nodes<'a>(case: &Case<'a>, view: &View<'_>) -> Vec<&'a str> {
-    let range = expected(case);
+    let range = case.window;
     let mut nodes: Vec<&str> = Vec::new();
     for placement in &case.observations.job.placements {
         let node = placement.node.as_str();
