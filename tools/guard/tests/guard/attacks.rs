@@ -69,12 +69,13 @@ fn each_category_grafted_onto_our_text_is_refused_for_its_own_reason() {
     assert_eq!(graft("SELECT ", "SELECT DISTINCT "), [FaultKind::Clause]);
     assert_eq!(graft(" LIMIT", " SETTINGS max_rows_to_read = 0 LIMIT"), [FaultKind::Clause]);
     assert_eq!(graft(" LIMIT 5001", " LIMIT 5001 SETTINGS max_rows_to_read = 0"), [FaultKind::Clause]);
-    assert_eq!(graft(" LIMIT 5001", " LIMIT 5001 UNION ALL SELECT 1"), [FaultKind::Limit, FaultKind::Clause]);
+    assert_eq!(graft(" LIMIT 5001", " LIMIT 5001 UNION ALL SELECT 1"), [FaultKind::Syntax]);
+    assert_eq!(graft(" GROUP BY", " UNION ALL SELECT 1 GROUP BY"), [FaultKind::Clause]);
     assert_eq!(graft(" LIMIT 5001", " LIMIT 5001; DROP TABLE sightline.metrics"), [FaultKind::Statement]);
     assert_eq!(graft(tenant, "t.tenant IN (SELECT tenant FROM sightline.metrics)"), [FaultKind::Subquery]);
     assert_eq!(graft(tenant, &format!("({tenant} OR 1 = 1)")), [FaultKind::Expression]);
     assert_eq!(graft("t.node AS a1", "'atlas' AS tenant"), [FaultKind::Alias, FaultKind::Literal]);
-    assert_eq!(graft("t.node AS a1", "* AS a1"), [FaultKind::Wildcard]);
+    assert_eq!(graft("t.node AS a1", "*"), [FaultKind::Wildcard]);
     assert_eq!(graft("t.node AS a1", "t.secret AS a1"), [FaultKind::Column]);
     assert_eq!(graft("t.node AS a1", "sleep(3) AS a1"), [FaultKind::Function]);
     assert_eq!(graft("t.node AS a1", "(SELECT 1) AS a1"), [FaultKind::Subquery]);
