@@ -5,11 +5,12 @@ mod facts;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use sightline_model::{Dataset, TimeRange};
-use sightline_query::Shape;
+use sightline_query::{Query, Shape};
 
 use crate::args::{AggregationArg, FilterArg, Instant, filters, window};
+use crate::job_scope::{JobScope, job_scope};
 use crate::measure::{Measure, Rows};
-use crate::metric_range::{fixed_entity, missing, step};
+use crate::metric_range::{fixed_entity, missing, step, unknown_job};
 use crate::tool::{Fetched, Step, Tool, ToolContext, ToolError, ToolOutput};
 
 const NAME: &str = "compare";
@@ -21,6 +22,8 @@ pub struct CompareArgs {
     metric: String,
     from: Instant,
     to: Instant,
+    #[serde(default)]
+    job: Option<String>,
     #[serde(default)]
     filters: Vec<FilterArg>,
     /// Default: the same window.
@@ -44,6 +47,32 @@ struct Asked {
     /// The base, then what is compared with it.
     sides: [Rows; 2],
     step_ms: u64,
+}
+
+/// The rows of both sides, once it is known where a job ran.
+enum Sides {
+    Ask(Box<Query>),
+    Known([Rows; 2]),
+    Unknown,
+}
+
+impl Asked {
+    fn sides(&self, job: Option<&str>, context: &ToolContext<'_>, fetched: &[Fetched]) -> Result<Sides, ToolError> {
+        let [base, other] = &self.sides;
+        let from = base.range.from().min(other.range.from());
+        let to = base.range.to().max(other.range.to());
+        // Asked for once, over both windows; each side then keeps its own.
+        let both = TimeRange::new(from, to).unwrap_or(other.range);
+        let scope = |rows: &Rows, range: TimeRange| job_scope(context, job, Rows { range, ..rows.clone() }, fetched);
+        if let JobScope::Ask(query) = scope(other, both)? {
+            return Ok(Sides::Ask(query));
+        }
+        match (scope(base, base.range)?, scope(other, other.range)?) {
+            (JobScope::Known(base), JobScope::Known(other)) => Ok(Sides::Known([base, other])),
+            (JobScope::Ask(query), _) | (_, JobScope::Ask(query)) => Ok(Sides::Ask(query)),
+            (JobScope::Unknown, _) | (_, JobScope::Unknown) => Ok(Sides::Unknown),
+        }
+    }
 }
 
 impl CompareArgs {
@@ -87,9 +116,14 @@ impl Tool for Compare {
 
     fn plan(&self, args: &Self::Args, context: &ToolContext<'_>, fetched: &[Fetched]) -> Result<Step, ToolError> {
         let asked = args.asked(context)?;
+        let sides = match asked.sides(args.job.as_deref(), context, fetched)? {
+            Sides::Ask(query) => return Ok(Step::Fetch(vec![*query])),
+            Sides::Unknown => return Ok(Step::Done),
+            Sides::Known(sides) => sides,
+        };
         let read = reads(fetched);
         if read.is_empty() {
-            let queries = asked.sides.iter().flat_map(|rows| {
+            let queries = sides.iter().flat_map(|rows| {
                 asked.measure.queries(rows, &[], |group_by, aggregation| Shape::Series {
                     step_ms: asked.step_ms,
                     group_by,
@@ -102,7 +136,7 @@ impl Tool for Compare {
         if read.iter().any(|f| f.result.truncated) {
             return Err(cut(context));
         }
-        for (rows, side) in asked.sides.iter().zip(halves(&read)) {
+        for (rows, side) in sides.iter().zip(halves(&read)) {
             let missing = missing(&asked.measure, rows);
             if side.iter().all(|f| f.result.rows.is_empty()) && missing.probed(fetched).is_empty() {
                 return Ok(Step::Fetch(missing.probes(context)));
@@ -118,13 +152,17 @@ impl Tool for Compare {
         fetched: &[Fetched],
     ) -> Result<ToolOutput, ToolError> {
         let asked = args.asked(context)?;
+        let sides = match asked.sides(args.job.as_deref(), context, fetched)? {
+            Sides::Known(sides) => sides,
+            Sides::Ask(_) | Sides::Unknown => return Ok(unknown_job(NAME, fetched)),
+        };
         let read = reads(fetched);
         if read.iter().any(|f| f.result.truncated) {
             return Err(cut(context));
         }
         let mut pieces = Vec::new();
         let mut heads = Vec::new();
-        for (rows, side) in asked.sides.iter().zip(halves(&read)) {
+        for (rows, side) in sides.iter().zip(halves(&read)) {
             let measured = asked.measure.series(side, &[])?;
             if measured.series.is_empty() {
                 let Some(empty) = side.first() else { return Ok(ToolOutput::default()) };
@@ -133,7 +171,13 @@ impl Tool for Compare {
             heads.push(pieces.len());
             pieces.extend(asked.measure.series_evidence(side, &[], measured, NAME, pieces.len() + 1)?);
         }
-        let same = fixed_entity(&asked.sides[1].filters, None);
+        if let Some(job) = &args.job {
+            for piece in &mut pieces {
+                piece.labels.insert("job".to_owned(), job.clone());
+            }
+        }
+        let [_, other] = &sides;
+        let same = fixed_entity(&other.filters, args.job.as_deref());
         Ok(facts::output(&asked.measure, pieces, &heads, &same))
     }
 }

@@ -78,3 +78,27 @@ fn a_comparison_with_itself_is_refused() {
         [error(json!({ "base_from": null, "base_to": null })), error(json!({ "base_to": null }))].join("\n")
     );
 }
+
+#[test]
+fn a_job_is_compared_on_its_own_gpus_in_both_windows() {
+    let job = args(json!({ "job": "J123", "filters": [] }));
+    let rows = |q: &Query| match q.dataset {
+        Dataset::JobGpus => {
+            assert_eq!((q.range.from(), q.range.to()), (at(0), at(4200)));
+            vec![vec![t(-100), s("c1"), s("J123"), s("0"), s("n1"), s("0"), s("GPU-1"), s("0"), Cell::Null]]
+        }
+        _ => {
+            assert_eq!(q.placement, Some(vec![("n1".to_owned(), "0".to_owned())]));
+            sides(60.0, 72.0, 1.0)(q)
+        }
+    };
+    let (all, output) = run(&Compare, &job, rows).unwrap();
+    assert_eq!(all.len(), 3);
+    assert!(
+        read_out(&output)[0].starts_with("⟨gpu_temperature⟩ of job ⟨J123⟩ is higher: 72 °C"),
+        "{:?}",
+        read_out(&output)
+    );
+    let (_, unknown) = run(&Compare, &job, |_| Vec::new()).unwrap();
+    assert_eq!(unknown.outcome, Some(Outcome::InsufficientData));
+}
