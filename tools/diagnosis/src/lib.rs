@@ -23,6 +23,8 @@ mod xid_events;
 #[cfg(test)]
 mod diagnose_tests;
 #[cfg(test)]
+mod drawn_tests;
+#[cfg(test)]
 mod worlds;
 
 pub use cause::MIN_RELATIVE;
