@@ -42,6 +42,7 @@ impl PolicyErrors {
     /// These faults, in the order of files and lines.
     pub(crate) fn new(mut faults: Vec<Fault>) -> Self {
         faults.sort_by(|a, b| (&a.file, a.line, &a.what).cmp(&(&b.file, b.line, &b.what)));
+        faults.dedup();
         Self { faults }
     }
 

@@ -20,6 +20,7 @@ mod decision;
 mod error;
 mod limits;
 mod matrix;
+mod memo;
 mod policies;
 mod principals;
 mod request;

@@ -7,6 +7,7 @@ use sightline_model::{Dataset, Principal, Role, TenantScope};
 use crate::decision::{Decision, RowScope};
 use crate::error::{Fault, PolicyErrors, Source};
 use crate::limits::Limits;
+use crate::memo::Memo;
 use crate::request::{Action, Request};
 use crate::rules::{Asker, Rules, Target, Verdict};
 use crate::{limits, principals};
@@ -30,6 +31,7 @@ pub struct Policies {
     rules: Rules,
     limits: BTreeMap<Role, Limits>,
     principals: BTreeMap<String, Principal>,
+    memo: Memo,
 }
 
 /// The tenant that stands for any when a decision must not depend on which tenants exist.
@@ -61,7 +63,7 @@ impl Policies {
         let limits = limits::parse(sources.limits).map_err(|found| faults.extend(found));
         let principals = principals::parse(sources.principals).map_err(|found| faults.extend(found));
         match (rules, limits, principals) {
-            (Ok(rules), Ok(limits), Ok(principals)) => Ok(Self { rules, limits, principals }),
+            (Ok(rules), Ok(limits), Ok(principals)) => Ok(Self { rules, limits, principals, memo: Memo::default() }),
             _ => Err(PolicyErrors::new(faults)),
         }
     }
@@ -70,41 +72,7 @@ impl Policies {
     ///
     /// Rules choose among the principal's own tenants (for an admin: the known ones); they cannot add to them.
     pub fn decide(&self, request: &Request<'_>) -> Decision {
-        let Request { principal, tool, dataset, known_tenants } = *request;
-        let action = Action::Read(dataset);
-        let candidates = match &principal.tenants {
-            TenantScope::Only(own) => own,
-            TenantScope::All => known_tenants,
-        };
-        let asker = match self.asker(principal) {
-            Ok(asker) => asker,
-            Err(verdict) => return self.refuse(principal, action, tool, verdict),
-        };
-        let mut permitted = BTreeSet::new();
-        let mut permitting = BTreeSet::new();
-        let mut refusal = Verdict::NoRule;
-        for tenant in candidates {
-            match self.rules.ask(&asker, action, Target::Tenant(tenant), tool) {
-                Verdict::Permitted(rules) => {
-                    permitted.insert(tenant.clone());
-                    permitting.extend(rules);
-                }
-                // A rule that fails on one tenant may be the one that was to forbid another.
-                verdict @ Verdict::Failed(_) => return self.refuse(principal, action, tool, verdict),
-                verdict @ (Verdict::Forbidden(_) | Verdict::NoRule) => refusal = verdict,
-            }
-        }
-        match RowScope::new(permitted) {
-            Some(scope) => {
-                let reasons = self.rules.reasons(&permitting);
-                Decision::allow_rows(permitting.into_iter().collect(), reasons, scope)
-            }
-            None if candidates.is_empty() && self.may(principal, action, tool) => Decision::deny(
-                Vec::new(),
-                vec!["no tenant has any rows yet, so there is nothing to read; load data first".to_owned()],
-            ),
-            None => self.refuse(principal, action, tool, refusal),
-        }
+        self.memo.decision(request, || self.decide_anew(request))
     }
 
     /// Whether the principal may do this at all; for a read, of some tenant of its own. It opens no rows.
@@ -163,6 +131,44 @@ impl Policies {
     /// Every principal that the policy files name, by id.
     pub fn principals(&self) -> Vec<Principal> {
         self.principals.values().cloned().collect()
+    }
+
+    fn decide_anew(&self, request: &Request<'_>) -> Decision {
+        let Request { principal, tool, dataset, known_tenants } = *request;
+        let action = Action::Read(dataset);
+        let candidates = match &principal.tenants {
+            TenantScope::Only(own) => own,
+            TenantScope::All => known_tenants,
+        };
+        let asker = match self.asker(principal) {
+            Ok(asker) => asker,
+            Err(verdict) => return self.refuse(principal, action, tool, verdict),
+        };
+        let mut permitted = BTreeSet::new();
+        let mut permitting = BTreeSet::new();
+        let mut refusal = Verdict::NoRule;
+        for tenant in candidates {
+            match self.rules.ask(&asker, action, Target::Tenant(tenant), tool) {
+                Verdict::Permitted(rules) => {
+                    permitted.insert(tenant.clone());
+                    permitting.extend(rules);
+                }
+                // A rule that fails on one tenant may be the one that was to forbid another.
+                verdict @ Verdict::Failed(_) => return self.refuse(principal, action, tool, verdict),
+                verdict @ (Verdict::Forbidden(_) | Verdict::NoRule) => refusal = verdict,
+            }
+        }
+        match RowScope::new(permitted) {
+            Some(scope) => {
+                let reasons = self.rules.reasons(&permitting);
+                Decision::allow_rows(permitting.into_iter().collect(), reasons, scope)
+            }
+            None if candidates.is_empty() && self.may(principal, action, tool) => Decision::deny(
+                Vec::new(),
+                vec!["no tenant has any rows yet, so there is nothing to read; load data first".to_owned()],
+            ),
+            None => self.refuse(principal, action, tool, refusal),
+        }
     }
 
     fn asker(&self, principal: &Principal) -> Result<Asker, Verdict> {

@@ -156,3 +156,21 @@ fn limits_follow_the_role() {
         [10, 30, 60, 1]
     );
 }
+
+#[test]
+fn a_decision_made_before_is_made_the_same_and_never_for_another_request() {
+    let policies = policies();
+    let ask = |id: &str, dataset, known_tenants: &[&str]| {
+        let principal = policies.principal(id).unwrap();
+        let known_tenants = tenants(known_tenants);
+        scope(&policies.decide(&Request { principal: &principal, tool: "any", dataset, known_tenants: &known_tenants }))
+    };
+    for _again in 0..2 {
+        assert_eq!(ask("admin", Dataset::Logs, &["atlas"]), Some(tenants(&["atlas"])));
+        assert_eq!(ask("admin", Dataset::Logs, &["borealis"]), Some(tenants(&["borealis"])));
+        assert_eq!(ask("viewer@atlas", Dataset::Metrics, &["atlas"]), Some(tenants(&["atlas"])));
+        assert_eq!(ask("viewer@atlas", Dataset::Logs, &["atlas"]), None);
+        assert_eq!(ask("operator@atlas", Dataset::Logs, &["atlas"]), Some(tenants(&["atlas"])));
+        assert_eq!(ask("viewer@borealis", Dataset::Metrics, &["atlas"]), Some(tenants(&["borealis"])));
+    }
+}

@@ -103,7 +103,9 @@ impl Rules {
         for error in validation.validation_errors() {
             report(error.policy_id(), offset(error), words(error));
         }
-        for warning in validation.validation_warnings() {
+        // What an error already explains needs no second word about the same rule.
+        let explained: HashSet<&PolicyId> = validation.validation_errors().map(|error| error.policy_id()).collect();
+        for warning in validation.validation_warnings().filter(|warning| !explained.contains(warning.policy_id())) {
             report(warning.policy_id(), offset(warning), warning_words(warning));
         }
 
@@ -246,12 +248,12 @@ fn offset(diagnostic: &dyn Diagnostic) -> Option<usize> {
     diagnostic.labels().and_then(|mut labels| labels.next()).map(|label| label.offset())
 }
 
-/// A Cedar diagnostic in one line, with its help.
+/// A Cedar diagnostic in one line, with what it expected and its help.
 fn words(diagnostic: &dyn Diagnostic) -> String {
-    match diagnostic.help() {
-        Some(help) => format!("{diagnostic}; {help}"),
-        None => diagnostic.to_string(),
-    }
+    let expected =
+        diagnostic.labels().and_then(|mut labels| labels.next()).and_then(|label| label.label().map(str::to_owned));
+    let help = diagnostic.help().map(|help| help.to_string());
+    std::iter::once(diagnostic.to_string()).chain(expected).chain(help).collect::<Vec<_>>().join("; ")
 }
 
 fn warning_words(warning: &ValidationWarning) -> String {

@@ -37,6 +37,7 @@ fn broken_rules_are_refused_with_file_line_and_what_to_do() {
         ("no reason", "@id(\"a\")\npermit (principal, action, resource);".to_owned()),
         ("empty reason", "@id(\"a\")\n@reason(\" \")\npermit (principal, action, resource);".to_owned()),
         ("same id twice", format!("{long_name}\n{long_name}")),
+        ("unknown role", rule("a", "permit", "principal in Role::\"viwer\", action, resource")),
         ("unknown action", rule("a", "permit", "principal, action == Action::\"read_log\", resource")),
         (
             "unknown attribute",
@@ -55,6 +56,7 @@ fn broken_rules_are_refused_with_file_line_and_what_to_do() {
         ("a template", rule("a", "permit", "principal == ?principal, action, resource")),
     ];
     let report: Vec<String> = cases.iter().map(|(name, text)| format!("# {name}\n{}", rule_errors(text))).collect();
+    assert!(!report.join("\n").contains("it loads"));
     insta::assert_snapshot!("broken_rules", report.join("\n\n"));
 }
 
@@ -69,7 +71,7 @@ fn broken_schemas_limits_and_principals_are_refused_with_file_line_and_what_to_d
         ("schema: an action is missing", schema(&SCHEMA.replace("action read_audit", "action read_the_audit"))),
         ("schema: an action on something else", schema(&SCHEMA.replace("resource: AuditLog", "resource: Tenant"))),
         ("limits: syntax", limits("[viewer]\nmax_points = \n")),
-        ("limits: unknown key", limits(&LIMITS.replacen("max_points", "max_point", 1))),
+        ("limits: unknown key", limits(&LIMITS.replacen("max_points =", "max_point =", 1))),
         ("limits: unknown role", limits(&format!("{LIMITS}\n[guest]\nmax_points = 1\n"))),
         ("limits: a role is missing", limits(LIMITS.split("[auditor]").next().unwrap())),
         ("limits: negative", limits(&LIMITS.replacen("max_seconds = 10", "max_seconds = -10", 1))),
@@ -98,6 +100,7 @@ fn broken_schemas_limits_and_principals_are_refused_with_file_line_and_what_to_d
             format!("# {name}\n{}", loaded.map(|_| "it loads".to_owned()).unwrap_or_else(|errors| errors))
         })
         .collect();
+    assert!(!report.join("\n").contains("it loads"));
     insta::assert_snapshot!("broken_sources", report.join("\n\n"));
 }
 
