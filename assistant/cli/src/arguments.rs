@@ -11,15 +11,15 @@ use sightline_server::commands::ask::AskOptions;
 /// Ask a GPU cluster in plain language, and get an answer with proof.
 #[derive(Debug, Parser)]
 #[command(name = "sightline", version, max_term_width = 100)]
-pub struct Arguments {
+pub(crate) struct Arguments {
     #[command(flatten)]
-    pub flags: CommonFlags,
+    pub(crate) flags: CommonFlags,
     #[command(subcommand)]
-    pub command: Command,
+    pub(crate) command: Command,
 }
 
 #[derive(Debug, Args)]
-pub struct CommonFlags {
+pub(crate) struct CommonFlags {
     /// The configuration file (default: ./sightline.toml, if there is one).
     #[arg(long, global = true, value_name = "FILE")]
     config: Option<PathBuf>,
@@ -39,7 +39,7 @@ impl From<CommonFlags> for Flags {
 }
 
 #[derive(Debug, Subcommand)]
-pub enum Command {
+pub(crate) enum Command {
     /// Answer questions over HTTP, with a page at `/`.
     Serve {
         /// Load a demo fleet that ends now, print logins, and answer a first question.
@@ -83,7 +83,7 @@ pub enum Command {
 }
 
 #[derive(Debug, Subcommand)]
-pub enum IncidentCommand {
+pub(crate) enum IncidentCommand {
     /// Load a bundle, once.
     Load {
         /// The bundle's folder.
@@ -94,7 +94,7 @@ pub enum IncidentCommand {
 }
 
 #[derive(Debug, Args)]
-pub struct AskArguments {
+pub(crate) struct AskArguments {
     /// Ask about a recorded incident in this folder.
     #[arg(long, value_name = "DIR")]
     bundle: Option<PathBuf>,
@@ -126,7 +126,7 @@ impl From<AskArguments> for AskOptions {
 }
 
 /// The lines to check: a file's, or standard input's.
-pub fn input(file: Option<&Path>) -> Result<Box<dyn BufRead + Send>, CommandError> {
+pub(crate) fn input(file: Option<&Path>) -> Result<Box<dyn BufRead + Send>, CommandError> {
     match file {
         None => Ok(Box::new(BufReader::new(std::io::stdin()))),
         Some(path) if path == Path::new("-") => Ok(Box::new(BufReader::new(std::io::stdin()))),

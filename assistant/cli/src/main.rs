@@ -46,7 +46,9 @@ fn run(arguments: Arguments) -> Result<(), CommandError> {
                 let command = commands::engine::EngineCommand { child, port };
                 commands::engine::engine(&config, command).await
             }
-            Command::Incident { command: IncidentCommand::Load { dir } } => commands::incident::load(&config, &dir).await,
+            Command::Incident { command: IncidentCommand::Load { dir } } => {
+                commands::incident::load(&config, &dir).await
+            }
             Command::Incident { command: IncidentCommand::List } => commands::incident::list(&config).await,
             Command::Doctor => commands::doctor::doctor(&config).await,
             Command::CheckSql { .. } => Ok(()),

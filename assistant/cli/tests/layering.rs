@@ -62,7 +62,11 @@ const PURE: [&str; 8] = [
 const IMPURE: [&str; 8] = ["tokio", "axum", "hyper", "reqwest", "clickhouse", "rusqlite", "libloading", "getrandom"];
 
 fn metadata() -> Metadata {
-    MetadataCommand::new().manifest_path(concat!(env!("CARGO_MANIFEST_DIR"), "/../../Cargo.toml")).no_deps().exec().unwrap()
+    MetadataCommand::new()
+        .manifest_path(concat!(env!("CARGO_MANIFEST_DIR"), "/../../Cargo.toml"))
+        .no_deps()
+        .exec()
+        .unwrap()
 }
 
 /// Every crate's normal dependencies by name; tests may import more.

@@ -59,7 +59,9 @@ fn fault(answer: &Value, truth: &IncidentTruth) -> Option<String> {
     let components = top["components"].as_array().unwrap();
     let names = |wanted: &str| {
         components.iter().any(|c| {
-            wanted.split(',').all(|pair| pair.split_once('=').is_some_and(|(key, value)| c[key].as_str() == Some(value)))
+            wanted
+                .split(',')
+                .all(|pair| pair.split_once('=').is_some_and(|(key, value)| c[key].as_str() == Some(value)))
         })
     };
     let missing: Vec<&String> = truth.components.iter().filter(|wanted| !names(wanted)).collect();

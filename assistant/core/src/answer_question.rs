@@ -4,7 +4,7 @@ use futures::future::join_all;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use sightline_model::audit::{AuditUnavailable, Begin, Complete};
-use sightline_model::{Answer, AuditRef, ConversationId, Principal, QuestionId};
+use sightline_model::{Answer, AuditRef, BoxFuture, ConversationId, Principal, QuestionId};
 use sightline_policies::Action;
 use tracing::Instrument as _;
 
@@ -138,11 +138,12 @@ async fn gather(
     let planned = |call: &ToolCall| PlannedCall { tool: call.tool.clone(), arguments: call.arguments.clone() };
     events.emit(Event::Plan { calls: calls.iter().map(planned).collect() });
     let caller = Caller { question_id: &question.id, principal: &question.principal, as_of: question.as_of };
-    let runs = calls.iter().map(|call| {
+    let mut runs: Vec<BoxFuture<'_, Result<ToolRun, ToolFailure>>> = Vec::new();
+    for call in &calls {
         events.emit(Event::ToolCall(planned(call)));
         let span = tracing::info_span!("run_tool", tool = %call.tool);
-        run_tool(assistant, caller, call).instrument(span)
-    });
+        runs.push(Box::pin(run_tool(assistant, caller, call).instrument(span)));
+    }
     let results = join_all(runs).await;
     for (call, result) in calls.into_iter().zip(results) {
         let outcome = match result {

@@ -1,8 +1,6 @@
 //! From a draft and the evidence to the answer as it is sent: only verified sentences, evidence without its points.
 
-use sightline_model::{
-    Answer, AnswerId, AuditRef, CauseStatus, Cost, Evidence, Outcome,
-};
+use sightline_model::{Answer, AnswerId, AuditRef, CauseStatus, Cost, Evidence, Outcome};
 
 use crate::answer_question::Question;
 use crate::ground::Grounder;
@@ -98,11 +96,9 @@ fn settle(
     let kept_something = kept_headline || causes.iter().any(|cause| cause.status == CauseStatus::Supported);
     match drafted {
         Outcome::Answered | Outcome::NoFault if had_headline && !kept_something => Outcome::InsufficientData,
-        Outcome::Answered
-        | Outcome::NoFault
-        | Outcome::InsufficientData
-        | Outcome::Clarify
-        | Outcome::Refused => drafted,
+        Outcome::Answered | Outcome::NoFault | Outcome::InsufficientData | Outcome::Clarify | Outcome::Refused => {
+            drafted
+        }
     }
 }
 

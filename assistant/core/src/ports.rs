@@ -2,9 +2,7 @@
 
 use jiff::Timestamp;
 use serde_json::Value;
-use sightline_model::{
-    AskedRange, BoxFuture, Candidate, DraftCause, DraftClaim, Outcome, Principal,
-};
+use sightline_model::{AskedRange, BoxFuture, Candidate, DraftCause, DraftClaim, Outcome, Principal};
 use sightline_tools::ToolOutput;
 
 /// The clock. Core never reads one itself.

@@ -1,8 +1,6 @@
 //! Final names for evidence. Each tool counts from `E1`; an answer counts through all its tools.
 
-use sightline_model::{
-    Comparison, DraftCause, DraftClaim, EvidenceId, FactRef, NumberSlot, Quantity,
-};
+use sightline_model::{Comparison, DraftCause, DraftClaim, EvidenceId, FactRef, NumberSlot, Quantity};
 use sightline_tools::{ToolOutput, evidence_id};
 
 /// Moves every evidence id of an output up by `offset`, in the evidence and in all that refers to it.

@@ -6,7 +6,7 @@ use futures::{StreamExt as _, TryStreamExt as _};
 use jiff::Timestamp;
 use sightline_guard::{Admission, EngineError, ExecutableQuery, Refusal};
 use sightline_model::audit::{AuditUnavailable, Call, DecisionRecord};
-use sightline_model::{Dataset, Principal, QueryId, QuestionId, Read, ResultSet};
+use sightline_model::{BoxFuture, Dataset, Principal, QueryId, QuestionId, Read, ResultSet};
 use sightline_policies::{Action, Decision, Limits, Request};
 use sightline_query::{Query, QueryError, ValidQuery};
 use sightline_tools::{AnyTool, Fetched, MAX_ROUNDS, Step, ToolContext, ToolError, ToolOutput};
@@ -124,11 +124,13 @@ pub async fn run_tool(assistant: &Assistant, caller: Caller<'_>, call: &ToolCall
         if round == MAX_ROUNDS {
             return Err(ToolFailure::TooManyRounds { tool: tool.name() });
         }
-        let fetch = |query| fetch(assistant, caller, &limits, tool.name(), call, round, query);
         let at_once = usize::try_from(limits.max_concurrent).unwrap_or(1).max(1);
-        let batch: Vec<Fetched> =
-            futures::stream::iter(queries.iter().map(fetch)).buffered(at_once).try_collect().await?;
-        fetched.extend(batch);
+        // Boxed: the compiler cannot see that a stream of borrowing closures may move between threads.
+        let mut runs: Vec<BoxFuture<'_, Result<Fetched, ToolFailure>>> = Vec::new();
+        for query in &queries {
+            runs.push(Box::pin(fetch(assistant, caller, &limits, tool.name(), call, round, query)));
+        }
+        fetched.extend(futures::stream::iter(runs).buffered(at_once).try_collect::<Vec<_>>().await?);
     }
     let output = tracing::info_span!("tool_interpret", tool = tool.name())
         .in_scope(|| tool.interpret(&call.arguments, &context, &fetched))?;
@@ -170,18 +172,18 @@ async fn fetch(
         .instrument(tracing::info_span!("engine_run", tool, query_id = %executable.query_id()))
         .await;
     let outcome = ran.as_ref().map_err(ToString::to_string);
-    let record =
-        record(assistant, caller, call, &decision, Some(&executable), outcome.as_ref().copied().map_err(String::as_str));
+    let record = record(
+        assistant,
+        caller,
+        call,
+        &decision,
+        Some(&executable),
+        outcome.as_ref().copied().map_err(String::as_str),
+    );
     assistant.audit.call(record).instrument(tracing::info_span!("audit_call", tool)).await?;
     let mut result = ran?;
     name_columns(&mut result, &valid);
-    Ok(Fetched {
-        round,
-        query: valid,
-        result,
-        sql: executable.sql().to_owned(),
-        params: sent_params(&executable),
-    })
+    Ok(Fetched { round, query: valid, result, sql: executable.sql().to_owned(), params: sent_params(&executable) })
 }
 
 fn find<'a>(assistant: &'a Assistant, name: &str) -> Result<&'a dyn AnyTool, ToolFailure> {

@@ -84,7 +84,10 @@ impl Answers {
         let mut database = self.database();
         let transaction = database.transaction()?;
         // The row stays without its points, so that a late reader learns that it expired.
-        transaction.execute("UPDATE evidence SET json = NULL WHERE kept_until <= ?1 AND json IS NOT NULL", [now.as_second()])?;
+        transaction.execute(
+            "UPDATE evidence SET json = NULL WHERE kept_until <= ?1 AND json IS NOT NULL",
+            [now.as_second()],
+        )?;
         for evidence in &answer.evidence {
             let json = serde_json::to_string(&WithPoints { evidence, series: &evidence.series })?;
             let id = format!("{}.{}", answer.answer_id, evidence.id);
@@ -104,9 +107,11 @@ impl Answers {
     pub fn evidence(&self, id: &str, principal: &str, now: Timestamp) -> Result<Lookup, AnswersError> {
         let found: Option<(i64, Option<String>)> = self
             .database()
-            .query_row("SELECT kept_until, json FROM evidence WHERE id = ?1 AND principal = ?2", (id, principal), |row| {
-                Ok((row.get(0)?, row.get(1)?))
-            })
+            .query_row(
+                "SELECT kept_until, json FROM evidence WHERE id = ?1 AND principal = ?2",
+                (id, principal),
+                |row| Ok((row.get(0)?, row.get(1)?)),
+            )
             .optional()?;
         Ok(match found {
             Some((kept_until, Some(json))) if kept_until > now.as_second() => Lookup::Found(json),

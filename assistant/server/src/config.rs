@@ -149,7 +149,8 @@ fn read(path: &Path) -> Result<RawConfig, ConfigError> {
         .map_err(|error| fault(format!("`{}` cannot be read: {error}", path.display())))?;
     toml::from_str(&text).map_err(|error| {
         // The error's own text quotes the line; a password may stand there, so only the place and the reason are told.
-        let line = error.span().and_then(|span| text.get(..span.start)).map_or(1, |before| before.lines().count().max(1));
+        let line =
+            error.span().and_then(|span| text.get(..span.start)).map_or(1, |before| before.lines().count().max(1));
         fault(format!("`{}` line {line}: {}", path.display(), error.message()))
     })
 }
@@ -193,7 +194,9 @@ fn check(raw: RawConfig, flags: &Flags) -> Result<Config, ConfigError> {
     };
     let clickhouse = clickhouse.url.map(|url| {
         if !(url.starts_with("http://") || url.starts_with("https://")) {
-            faults.push("`clickhouse.url` must begin with `http://` or `https://`, like `https://clickhouse:8443`".to_owned());
+            faults.push(
+                "`clickhouse.url` must begin with `http://` or `https://`, like `https://clickhouse:8443`".to_owned(),
+            );
         }
         ClickHouse {
             url,

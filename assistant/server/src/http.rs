@@ -64,7 +64,10 @@ fn fixed(name: &'static str, value: &'static str) -> SetResponseHeaderLayer<Head
 }
 
 async fn unknown(uri: Uri) -> Problem {
-    Problem::new(StatusCode::NOT_FOUND, format!("there is nothing at `{}`", uri.path().chars().take(100).collect::<String>()))
+    Problem::new(
+        StatusCode::NOT_FOUND,
+        format!("there is nothing at `{}`", uri.path().chars().take(100).collect::<String>()),
+    )
 }
 
 async fn wrong_method(method: Method, uri: Uri) -> Problem {

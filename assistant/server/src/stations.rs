@@ -6,10 +6,11 @@ use std::sync::Arc;
 
 use jiff::{Timestamp, ToSpan as _};
 use sightline_audit::{AuditError, AuditKey, Settings, SqliteAudit};
-use sightline_core::offline::OfflinePlanner;
 use sightline_core::Assistant;
+use sightline_core::offline::OfflinePlanner;
+use sightline_engine::native::DatabaseName;
 use sightline_engine::{
-    ClickHouseEngine, DatabaseName, EmbeddedEngine, Endpoint, EngineUser, IngestError, LoadedBundle, SecondFence, WriteError, Writer,
+    ClickHouseEngine, EmbeddedEngine, Endpoint, EngineUser, IngestError, LoadedBundle, SecondFence, WriteError, Writer,
     load_bundle, native, tenants,
 };
 use sightline_guard::{Guard, Mapping};
@@ -107,7 +108,10 @@ impl Stations {
         let rows = match &config.clickhouse {
             Some(_) if data != Data::Own => return Err(OpenError::NeedsEmbedded),
             Some(server) => Rows {
-                engine: ClickHouseEngine::new(&Endpoint::new(&server.url, &server.user, &server.password.0), SecondFence::AtServer),
+                engine: ClickHouseEngine::new(
+                    &Endpoint::new(&server.url, &server.user, &server.password.0),
+                    SecondFence::AtServer,
+                ),
                 writer: None,
                 database: server.database.clone(),
                 // A server's tenants are those that principals belong to: its user may not list what it may not read.

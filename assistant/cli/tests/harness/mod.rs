@@ -7,7 +7,7 @@ use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
-use sightline_engine::{EngineAddress, EngineUser, Endpoint, Writer, engine_address, export_rows};
+use sightline_engine::{Endpoint, EngineAddress, EngineUser, Writer, engine_address, export_rows};
 use sightline_model::rows::Rows;
 
 /// The binary under test.

@@ -1,8 +1,6 @@
 //! Facts recomputed from evidence. Nothing here trusts a number that a tool or a planner wrote down.
 
-use sightline_model::{
-    Entity, Evidence, FactPath, FactRef, Point, Quantity, Relation, Series, Stat, TimeRange,
-};
+use sightline_model::{Entity, Evidence, FactPath, FactRef, Point, Quantity, Relation, Series, Stat, TimeRange};
 
 use super::Ungrounded;
 
@@ -134,8 +132,7 @@ fn statistic(series: &[&Series], stat: Stat, within: Option<&TimeRange>) -> Opti
         Stat::Count => Some(count as f64),
         Stat::Min => points.iter().map(|p| p.min).reduce(f64::min),
         Stat::Max => points.iter().map(|p| p.max).reduce(f64::max),
-        Stat::Mean => (count > 0)
-            .then(|| points.iter().map(|p| p.value * p.count as f64).sum::<f64>() / count as f64),
+        Stat::Mean => (count > 0).then(|| points.iter().map(|p| p.value * p.count as f64).sum::<f64>() / count as f64),
         Stat::Sum => Some(points.iter().map(|p| p.value).sum()),
         Stat::Median => {
             let mut values: Vec<f64> = points.iter().map(|p| p.value).collect();

@@ -2,10 +2,35 @@
 
 /// Something is slower than it should be.
 pub(super) const SLOW: &[&str] = &[
-    "slow", "slower", "slowed", "sluggish", "slowdown", "slowly", "degraded", "crawling", "dragging", "lagging",
-    "throughput drop", "throughput dropped", "throughput drops", "throughput fall", "throughput fell", "lose throughput",
-    "losing throughput", "lost throughput", "step time rise", "step time rose", "step time jump", "taking so long",
-    "take so long", "took so long", "taking longer", "take longer", "took longer", "straggler", "stragglers",
+    "slow",
+    "slower",
+    "slowed",
+    "sluggish",
+    "slowdown",
+    "slowly",
+    "degraded",
+    "crawling",
+    "dragging",
+    "lagging",
+    "throughput drop",
+    "throughput dropped",
+    "throughput drops",
+    "throughput fall",
+    "throughput fell",
+    "lose throughput",
+    "losing throughput",
+    "lost throughput",
+    "step time rise",
+    "step time rose",
+    "step time jump",
+    "taking so long",
+    "take so long",
+    "took so long",
+    "taking longer",
+    "take longer",
+    "took longer",
+    "straggler",
+    "stragglers",
 ];
 
 /// A job in other words than `job`.
@@ -13,7 +38,18 @@ pub(super) const JOB: &[&str] = &["job", "jobs", "run", "training", "train", "pr
 
 /// Ranking, largest first.
 pub(super) const MOST: &[&str] = &[
-    "top", "highest", "most", "largest", "biggest", "greatest", "hottest", "warmest", "busiest", "maximum of all", "max of all", "worst",
+    "top",
+    "highest",
+    "most",
+    "largest",
+    "biggest",
+    "greatest",
+    "hottest",
+    "warmest",
+    "busiest",
+    "maximum of all",
+    "max of all",
+    "worst",
 ];
 
 /// Ranking, smallest first.
@@ -35,14 +71,41 @@ pub(super) const COMPARE: &[&str] =
 
 /// The window before the one that was named.
 pub(super) const BEFORE: &[&str] = &[
-    "the day before", "the hour before", "the week before", "the same time before", "before that", "previous", "the previous day", "the previous hour",
-    "the one before", "prior",
+    "the day before",
+    "the hour before",
+    "the week before",
+    "the same time before",
+    "before that",
+    "previous",
+    "the previous day",
+    "the previous hour",
+    "the one before",
+    "prior",
 ];
 
 /// Asks for a number over a window.
 pub(super) const VALUE: &[&str] = &[
-    "what was", "what is", "what were", "what are", "show", "show me", "plot", "graph", "how hot", "how much", "how high",
-    "how low", "how fast", "how many", "how full", "how busy", "value", "values", "give me", "tell me", "get",
+    "what was",
+    "what is",
+    "what were",
+    "what are",
+    "show",
+    "show me",
+    "plot",
+    "graph",
+    "how hot",
+    "how much",
+    "how high",
+    "how low",
+    "how fast",
+    "how many",
+    "how full",
+    "how busy",
+    "value",
+    "values",
+    "give me",
+    "tell me",
+    "get",
 ];
 
 /// Which aggregation a word asks for.
@@ -68,9 +131,12 @@ pub(super) const AGGREGATION: &[(&str, &str)] = &[
 
 /// Asks for a change of the world. Sightline only reads.
 pub(super) const WRITES: &[&str] = &[
-    "restart", "reboot", "kill", "delete", "drain", "cordon", "reset", "cancel", "stop", "scale", "deploy", "rollback", "drop", "insert",
-    "update", "patch", "upgrade", "evict", "requeue", "resubmit",
+    "restart", "reboot", "kill", "delete", "drain", "cordon", "reset", "cancel", "stop", "scale", "deploy", "rollback",
+    "drop", "insert", "update", "patch", "upgrade", "evict", "requeue", "resubmit",
 ];
 
 /// Words that ask rather than command; a write word behind one of these is asked about, not commanded.
-pub(super) const ASKS: &[&str] = &["why", "what", "when", "which", "who", "how", "did", "does", "do", "was", "is", "were", "are", "show", "list", "has", "have"];
+pub(super) const ASKS: &[&str] = &[
+    "why", "what", "when", "which", "who", "how", "did", "does", "do", "was", "is", "were", "are", "show", "list",
+    "has", "have",
+];

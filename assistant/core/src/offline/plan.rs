@@ -114,7 +114,10 @@ fn why_slow(ask: &Ask, zone: &TimeZone, reading: &Reading, gathered: &[Gathered]
                 outcome: Some(Outcome::InsufficientData),
                 time_range: named.map(|(_, asked)| asked),
                 plain_headline: no_job(reading.job.as_deref()),
-                ..draft::from_output(&ToolOutput { suggestions: found.suggestions.clone(), ..ToolOutput::default() }, None)
+                ..draft::from_output(
+                    &ToolOutput { suggestions: found.suggestions.clone(), ..ToolOutput::default() },
+                    None,
+                )
             }),
         },
     }
@@ -169,7 +172,10 @@ fn which_job(ask: &Ask, named: Option<&str>, jobs: &[String]) -> Draft {
         },
     });
     let sentence = match named {
-        Some(named) => format!("`{}` is not the id of one job among those you may see; which one do you mean?", crate::ground::clean(named)),
+        Some(named) => format!(
+            "`{}` is not the id of one job among those you may see; which one do you mean?",
+            crate::ground::clean(named)
+        ),
         None => "Which job do you mean?".to_owned(),
     };
     draft::clarify(&sentence, choices.collect())
@@ -192,7 +198,8 @@ fn with_metric(ask: &Ask, reading: &Reading, catalogue: &Catalogue, then: impl F
         MetricMention::One(id) => then(id),
         MetricMention::Several { typed, candidates } => {
             let choices = candidates.iter().take(MAX_CHOICES).map(|id| choice(typed, id)).collect();
-            let sentence = format!("“{}” can mean several metrics; which one do you mean?", crate::ground::clean(typed));
+            let sentence =
+                format!("“{}” can mean several metrics; which one do you mean?", crate::ground::clean(typed));
             finish(draft::clarify(&sentence, choices))
         }
         MetricMention::None { near, typed: Some(typed) } => {
@@ -201,10 +208,10 @@ fn with_metric(ask: &Ask, reading: &Reading, catalogue: &Catalogue, then: impl F
                 let sentence = format!("No metric is called `{typed_clean}`.");
                 return finish(draft::plain(Outcome::InsufficientData, &sentence));
             }
-            let choices = near.iter().take(MAX_CHOICES).map(|name| Candidate {
-                label: name.clone(),
-                question: ask.text.replacen(typed, name, 1),
-            });
+            let choices = near
+                .iter()
+                .take(MAX_CHOICES)
+                .map(|name| Candidate { label: name.clone(), question: ask.text.replacen(typed, name, 1) });
             let sentence = format!("No metric is called `{typed_clean}`; did you mean one of these?");
             finish(draft::clarify(&sentence, choices.collect()))
         }

@@ -80,12 +80,7 @@ pub(super) struct Reading {
 ///
 /// # Errors
 /// When a time expression has no meaning here.
-pub(super) fn read(
-    text: &str,
-    catalogue: &Catalogue,
-    as_of: Timestamp,
-    zone: &TimeZone,
-) -> Result<Reading, TimeFault> {
+pub(super) fn read(text: &str, catalogue: &Catalogue, as_of: Timestamp, zone: &TimeZone) -> Result<Reading, TimeFault> {
     let words = words(text);
     let times = find_times(&words, as_of, zone)?;
     let job = job(&words, &times);
@@ -170,9 +165,45 @@ fn job(words: &[Word<'_>], times: &[TimeMention]) -> Option<String> {
 fn is_filler(word: &str) -> bool {
     matches!(
         word,
-        "is" | "was" | "so" | "slow" | "slower" | "in" | "on" | "at" | "of" | "the" | "a" | "my" | "with" | "and" | "that"
-            | "running" | "run" | "been" | "being" | "get" | "gets" | "go" | "slowed" | "have" | "had" | "has" | "throughput" | "step"
-            | "degraded" | "now" | "today" | "yesterday" | "take" | "taking" | "took" | "to" | "for" | "from" | "since" | "lose"
+        "is" | "was"
+            | "so"
+            | "slow"
+            | "slower"
+            | "in"
+            | "on"
+            | "at"
+            | "of"
+            | "the"
+            | "a"
+            | "my"
+            | "with"
+            | "and"
+            | "that"
+            | "running"
+            | "run"
+            | "been"
+            | "being"
+            | "get"
+            | "gets"
+            | "go"
+            | "slowed"
+            | "have"
+            | "had"
+            | "has"
+            | "throughput"
+            | "step"
+            | "degraded"
+            | "now"
+            | "today"
+            | "yesterday"
+            | "take"
+            | "taking"
+            | "took"
+            | "to"
+            | "for"
+            | "from"
+            | "since"
+            | "lose"
     )
 }
 
@@ -250,7 +281,8 @@ fn metric(words: &[Word<'_>], times: &[TimeMention], catalogue: &Catalogue) -> M
 
 /// `top 5`, `5 hottest`.
 fn count(words: &[Word<'_>]) -> Option<u32> {
-    let number = |place: usize| words.get(place).and_then(|w| w.folded.parse::<u32>().ok()).filter(|n| (1..=1000).contains(n));
+    let number =
+        |place: usize| words.get(place).and_then(|w| w.folded.parse::<u32>().ok()).filter(|n| (1..=1000).contains(n));
     words.iter().enumerate().find_map(|(place, word)| {
         let ranks = lexicon::MOST.contains(&word.folded.as_str()) || lexicon::LEAST.contains(&word.folded.as_str());
         if ranks { number(place + 1).or_else(|| place.checked_sub(1).and_then(number)) } else { None }

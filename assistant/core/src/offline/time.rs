@@ -50,11 +50,7 @@ struct Reader<'a> {
 ///
 /// # Errors
 /// When an expression lies in the future or is reversed.
-pub(super) fn find_times(
-    words: &[Word<'_>],
-    as_of: Timestamp,
-    zone: &TimeZone,
-) -> Result<Vec<TimeMention>, TimeFault> {
+pub(super) fn find_times(words: &[Word<'_>], as_of: Timestamp, zone: &TimeZone) -> Result<Vec<TimeMention>, TimeFault> {
     let reader = Reader { words, now: as_of.to_zoned_datetime(zone.clone()) };
     let mut mentions = Vec::new();
     let mut place = 0;
@@ -65,7 +61,12 @@ pub(super) fn find_times(
         };
         let typed: Vec<&str> = words.iter().skip(place).take(meaning.length).map(|w| w.typed).collect();
         let typed = typed.join(" ");
-        mentions.push(TimeMention { first: place, length: meaning.length, range: cut(&meaning, &typed, as_of)?, typed });
+        mentions.push(TimeMention {
+            first: place,
+            length: meaning.length,
+            range: cut(&meaning, &typed, as_of)?,
+            typed,
+        });
         place += meaning.length;
     }
     Ok(mentions)
@@ -76,7 +77,12 @@ pub(super) fn asked(range: TimeRange, typed: &str, zone: &TimeZone) -> AskedRang
     let name = crate::answer_question::zone_name(zone);
     let from = range.from().to_zoned_datetime(zone.clone());
     let to = range.to().to_zoned_datetime(zone.clone());
-    AskedRange { from: range.from(), to: range.to(), how: format!("{typed} ({} {name})", span_text(&from, &to)), time_zone: name }
+    AskedRange {
+        from: range.from(),
+        to: range.to(),
+        how: format!("{typed} ({} {name})", span_text(&from, &to)),
+        time_zone: name,
+    }
 }
 
 /// `2026-05-03 00:00-24:00` within a day, else both ends in full.
@@ -152,12 +158,28 @@ impl Reader<'_> {
 
     /// `now`, `last hour`, `past 30 minutes`, `last 2 days`.
     fn rolling(&self, place: usize) -> Option<Meaning> {
-        if let Some(length) = self.phrase(place, &["right now", "now", "currently", "at the moment", "at this moment"]) {
+        if let Some(length) = self.phrase(place, &["right now", "now", "currently", "at the moment", "at this moment"])
+        {
             let from = self.now.checked_sub(5.minutes()).ok()?;
             return Some(Meaning { length, from, to: self.now.clone() });
         }
-        let lead = self.phrase(place, &["in the last", "over the last", "during the last", "for the last", "within the last",
-            "in the past", "over the past", "during the past", "the last", "the past", "last", "past"])?;
+        let lead = self.phrase(
+            place,
+            &[
+                "in the last",
+                "over the last",
+                "during the last",
+                "for the last",
+                "within the last",
+                "in the past",
+                "over the past",
+                "during the past",
+                "the last",
+                "the past",
+                "last",
+                "past",
+            ],
+        )?;
         let next = self.words.get(place + lead)?;
         let (amount, unit_place) = match next.folded.parse::<i64>() {
             Ok(amount) if amount > 0 => (amount, place + lead + 1),
@@ -214,7 +236,8 @@ impl Reader<'_> {
             ("yesterday morning", 6, today.yesterday().ok()?, 12, today.yesterday().ok()?),
             ("yesterday afternoon", 12, today.yesterday().ok()?, 18, today.yesterday().ok()?),
         ];
-        let (phrase, from_hour, from_day, to_hour, to_day) = parts.into_iter().find(|part| at(self.words, place, part.0))?;
+        let (phrase, from_hour, from_day, to_hour, to_day) =
+            parts.into_iter().find(|part| at(self.words, place, part.0))?;
         Some(Meaning { length: length(phrase), from: self.hour(from_day, from_hour)?, to: self.hour(to_day, to_hour)? })
     }
 
@@ -249,7 +272,8 @@ impl Reader<'_> {
         let lead = self.phrase(place, &["on", "last"]).unwrap_or(0);
         let word = self.words.get(place + lead)?;
         if let Some(weekday) = weekday(&word.folded) {
-            let day = if today.weekday() == weekday && lead == 0 { today } else { today.nth_weekday(-1, weekday).ok()? };
+            let day =
+                if today.weekday() == weekday && lead == 0 { today } else { today.nth_weekday(-1, weekday).ok()? };
             return Some((day, lead + 1));
         }
         date(word.typed).map(|day| (day, lead + 1))

@@ -20,39 +20,41 @@ fn read(text: &str, as_of: &str) -> Vec<String> {
 #[test]
 fn expressions_become_windows_in_the_askers_zone() {
     let read = |text: &str| read(text, "2026-05-04T10:00:00Z").join(" | ");
-    insta::assert_snapshot!([
-        "why was J1 slow yesterday",
-        "why was J1 slow today",
-        "what happened last night",
-        "this morning",
-        "the day before yesterday",
-        "in the last 3 hours",
-        "over the past 30m",
-        "last hour",
-        "last 2 days",
-        "right now",
-        "since yesterday at 18:00",
-        "since 3pm",
-        "between 14:00 and 16:30 yesterday",
-        "between 8am and 9am",
-        "from 2026-05-01 to 2026-05-02",
-        "from 2026-05-01T12:00 to 2026-05-01T13:00",
-        "from 2026-05-01T12:00:00Z to 2026-05-01T13:00:00Z",
-        "throughput drop at 3pm",
-        "around 14:10 yesterday",
-        "yesterday at 14:10",
-        "on monday",
-        "on friday",
-        "on 2026-05-03",
-        "this week",
-        "today and yesterday",
-        "no time at all",
-        "tomorrow",
-        "from 16:00 to 14:00 yesterday",
-        "since 2027-01-01",
-    ]
-    .map(|text| format!("{text:<52} {}", read(text)))
-    .join("\n"));
+    insta::assert_snapshot!(
+        [
+            "why was J1 slow yesterday",
+            "why was J1 slow today",
+            "what happened last night",
+            "this morning",
+            "the day before yesterday",
+            "in the last 3 hours",
+            "over the past 30m",
+            "last hour",
+            "last 2 days",
+            "right now",
+            "since yesterday at 18:00",
+            "since 3pm",
+            "between 14:00 and 16:30 yesterday",
+            "between 8am and 9am",
+            "from 2026-05-01 to 2026-05-02",
+            "from 2026-05-01T12:00 to 2026-05-01T13:00",
+            "from 2026-05-01T12:00:00Z to 2026-05-01T13:00:00Z",
+            "throughput drop at 3pm",
+            "around 14:10 yesterday",
+            "yesterday at 14:10",
+            "on monday",
+            "on friday",
+            "on 2026-05-03",
+            "this week",
+            "today and yesterday",
+            "no time at all",
+            "tomorrow",
+            "from 16:00 to 14:00 yesterday",
+            "since 2027-01-01",
+        ]
+        .map(|text| format!("{text:<52} {}", read(text)))
+        .join("\n")
+    );
 }
 
 #[test]

@@ -57,11 +57,14 @@ async fn ask_on(
     as_of: Option<Timestamp>,
 ) -> Result<Answer, CommandError> {
     let named = options.principal.as_deref().or(config.cli_principal.as_deref());
-    let principal = choose_principal(&stations.assistant.policies, named, options.bundle.is_some(), &stations.assistant.tenants)?;
+    let principal =
+        choose_principal(&stations.assistant.policies, named, options.bundle.is_some(), &stations.assistant.tenants)?;
     let as_of = match (as_of, stations.latest) {
         (Some(as_of), _) => as_of,
         (None, Some(latest)) => {
-            output::note(&format!("asked as of {latest}, the bundle's latest sample; name another instant with --as-of"));
+            output::note(&format!(
+                "asked as of {latest}, the bundle's latest sample; name another instant with --as-of"
+            ));
             latest
         }
         (None, None) => stations.assistant.clock.now(),
@@ -111,7 +114,8 @@ fn zone(name: Option<&str>) -> Result<TimeZone, CommandError> {
 }
 
 fn instant(text: &str) -> Result<Timestamp, CommandError> {
-    text.parse().map_err(|_| CommandError::Usage(format!("`{text}` is no instant; write --as-of like 2026-05-04T10:00:00Z")))
+    text.parse()
+        .map_err(|_| CommandError::Usage(format!("`{text}` is no instant; write --as-of like 2026-05-04T10:00:00Z")))
 }
 
 /// The principal: the one that was named, or the operator of a bundle's only tenant.

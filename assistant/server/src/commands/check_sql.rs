@@ -37,9 +37,9 @@ struct Output {
 pub fn check(input: Box<dyn BufRead + Send>, principal: &str, database: &str) -> Result<(), CommandError> {
     let policies = Policies::builtin().map_err(failed)?;
     let mapping = Mapping::native(database).map_err(failed)?;
-    let principal = policies
-        .principal(principal)
-        .ok_or_else(|| CommandError::Usage(format!("there is no principal `{principal}`; `sightline policy` lists them")))?;
+    let principal = policies.principal(principal).ok_or_else(|| {
+        CommandError::Usage(format!("there is no principal `{principal}`; `sightline policy` lists them"))
+    })?;
     let tenants = match principal.tenants {
         TenantScope::Only(tenants) => tenants,
         // An admin's scope is what exists, and here nothing is asked of an engine.
@@ -57,7 +57,11 @@ fn only(scope: TenantScope) -> Option<BTreeSet<String>> {
     }
 }
 
-fn lines(mut input: Box<dyn BufRead + Send>, mapping: &Mapping, tenants: &BTreeSet<String>) -> Result<(), CommandError> {
+fn lines(
+    mut input: Box<dyn BufRead + Send>,
+    mapping: &Mapping,
+    tenants: &BTreeSet<String>,
+) -> Result<(), CommandError> {
     loop {
         let mut line = Vec::new();
         let read = input.by_ref().take(MAX_LINE as u64).read_until(b'\n', &mut line).map_err(failed)?;
@@ -65,7 +69,9 @@ fn lines(mut input: Box<dyn BufRead + Send>, mapping: &Mapping, tenants: &BTreeS
             return Ok(());
         }
         if line.len() >= MAX_LINE {
-            return Err(CommandError::Failed(format!("a line has over {MAX_LINE} bytes; split the input into smaller lines")));
+            return Err(CommandError::Failed(format!(
+                "a line has over {MAX_LINE} bytes; split the input into smaller lines"
+            )));
         }
         if line.iter().all(u8::is_ascii_whitespace) {
             continue;

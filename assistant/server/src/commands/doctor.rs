@@ -3,7 +3,6 @@
 use std::path::Path;
 
 use sightline_audit::{AuditKey, AuditReader, Verdict};
-use sightline_guard::Engine as _;
 use sightline_policies::Policies;
 use sightline_query::Catalogue;
 

@@ -31,7 +31,9 @@ pub async fn list(config: &Config) -> Result<(), CommandError> {
     let stations = Stations::open(config, Data::Own).await.map_err(failed)?;
     let listed = match &stations.writer {
         Some(writer) => list_bundles(writer).await.map_err(failed),
-        None => Err(CommandError::Usage("bundles are kept by the embedded engine; unset `clickhouse.url` to use it".to_owned())),
+        None => Err(CommandError::Usage(
+            "bundles are kept by the embedded engine; unset `clickhouse.url` to use it".to_owned(),
+        )),
     };
     stations.close().await;
     let bundles = listed?;

@@ -56,7 +56,9 @@ fn asked_to_stop() -> Result<impl Future<Output = ()>, CommandError> {
 }
 
 fn banner(address: &str, logins: &[Login]) -> String {
-    let mut text = format!("\nSightline listens on http://{address}\n\nLogins (paste a token into the page, or send it as a bearer token):\n");
+    let mut text = format!(
+        "\nSightline listens on http://{address}\n\nLogins (paste a token into the page, or send it as a bearer token):\n"
+    );
     for login in logins {
         text.push_str(&format!("  {:<20} {}\n", login.principal, login.token));
     }

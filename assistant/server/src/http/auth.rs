@@ -12,7 +12,7 @@ use super::service::Service;
 
 /// An authenticated asker, taken from the `Authorization` header.
 #[derive(Clone, Debug)]
-pub struct Asker(pub Principal);
+pub(super) struct Asker(pub(super) Principal);
 
 impl FromRequestParts<Service> for Asker {
     type Rejection = Problem;

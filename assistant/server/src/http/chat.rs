@@ -29,7 +29,7 @@ const DEADLINE: Duration = Duration::from_secs(120);
 /// The body of a question.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct ChatRequest {
+pub(super) struct ChatRequest {
     /// The question.
     question: String,
     /// The conversation it continues.
@@ -78,7 +78,7 @@ struct Started {
 }
 
 /// Handles `POST /v1/chat`.
-pub async fn chat(
+pub(super) async fn chat(
     State(service): State<Service>,
     Asker(principal): Asker,
     headers: HeaderMap,
@@ -86,12 +86,13 @@ pub async fn chat(
 ) -> Result<Response, Problem> {
     let Json(request) = body.map_err(|rejection| Problem::new(rejection.status(), unreadable(&rejection)))?;
     let started = start(&service, principal, request)?;
-    let wants_events = headers.get(header::ACCEPT).and_then(|v| v.to_str().ok()).is_some_and(|v| v.contains("text/event-stream"));
+    let wants_events =
+        headers.get(header::ACCEPT).and_then(|v| v.to_str().ok()).is_some_and(|v| v.contains("text/event-stream"));
     if wants_events { Ok(stream(started)) } else { wait(started).await }
 }
 
 /// Handles `DELETE /v1/chat/{question_id}`.
-pub async fn cancel(
+pub(super) async fn cancel(
     State(service): State<Service>,
     Asker(principal): Asker,
     Path(question_id): Path<String>,
@@ -105,11 +106,18 @@ pub async fn cancel(
 
 fn unreadable(rejection: &JsonRejection) -> String {
     match rejection {
-        JsonRejection::MissingJsonContentType(_) => "send the question as JSON with the header `Content-Type: application/json`".to_owned(),
-        JsonRejection::JsonDataError(_) | JsonRejection::JsonSyntaxError(_) => {
-            format!("the body cannot be read as a question ({}); send, for example, {{\"question\": \"why was training job J123 slow yesterday?\"}}", rejection.body_text())
+        JsonRejection::MissingJsonContentType(_) => {
+            "send the question as JSON with the header `Content-Type: application/json`".to_owned()
         }
-        other if other.status() == StatusCode::PAYLOAD_TOO_LARGE => "the body is too large; a question has at most 8192 bytes".to_owned(),
+        JsonRejection::JsonDataError(_) | JsonRejection::JsonSyntaxError(_) => {
+            format!(
+                "the body cannot be read as a question ({}); send, for example, {{\"question\": \"why was training job J123 slow yesterday?\"}}",
+                rejection.body_text()
+            )
+        }
+        other if other.status() == StatusCode::PAYLOAD_TOO_LARGE => {
+            "the body is too large; a question has at most 8192 bytes".to_owned()
+        }
         other => other.body_text(),
     }
 }
@@ -117,7 +125,10 @@ fn unreadable(rejection: &JsonRejection) -> String {
 /// Checks the request, enters the question as running and begins to answer it on a task of its own.
 fn start(service: &Service, principal: Principal, request: ChatRequest) -> Result<Started, Problem> {
     let permit = Arc::clone(service.slots()).try_acquire_owned().map_err(|_| {
-        Problem::new(StatusCode::SERVICE_UNAVAILABLE, "too many questions are being answered at once; ask again in a few seconds")
+        Problem::new(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "too many questions are being answered at once; ask again in a few seconds",
+        )
     })?;
     let question = question(service, principal, request)?;
     let question_id = question.id.to_string();
@@ -147,7 +158,11 @@ fn question(service: &Service, principal: Principal, request: ChatRequest) -> Re
         .map_err(|_| bad("`time_zone` is no IANA time zone; use a name such as `Europe/Berlin`".to_owned()))?;
     let conversation_id = match request.conversation_id {
         Some(id) if id.len() <= 64 && id.chars().all(|c| c.is_ascii_alphanumeric() || c == '-') => id,
-        Some(_) => return Err(bad("`conversation_id` is not one of ours; leave it out to begin a new conversation".to_owned())),
+        Some(_) => {
+            return Err(
+                bad("`conversation_id` is not one of ours; leave it out to begin a new conversation".to_owned()),
+            );
+        }
         None => service.assistant().ids.next(),
     };
     Ok(Question {

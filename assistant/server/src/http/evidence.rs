@@ -10,7 +10,7 @@ use super::service::Service;
 use crate::answers::Lookup;
 
 /// Handles it. Evidence of somebody else's question is answered like evidence that does not exist.
-pub async fn evidence(
+pub(super) async fn evidence(
     State(service): State<Service>,
     Asker(principal): Asker,
     Path(id): Path<String>,
@@ -22,7 +22,10 @@ pub async fn evidence(
     })?;
     match looked_up {
         Lookup::Found(json) => Ok(([(header::CONTENT_TYPE, "application/json")], json).into_response()),
-        Lookup::Expired => Err(Problem::new(StatusCode::GONE, "the points of this evidence are no longer kept; ask the question again")),
+        Lookup::Expired => Err(Problem::new(
+            StatusCode::GONE,
+            "the points of this evidence are no longer kept; ask the question again",
+        )),
         Lookup::Unknown => Err(Problem::new(StatusCode::NOT_FOUND, "there is no such evidence of an answer of yours")),
     }
 }

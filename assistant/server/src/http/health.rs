@@ -8,17 +8,18 @@ use serde_json::{Value, json};
 use super::service::Service;
 
 /// The process lives.
-pub async fn healthz() -> Json<Value> {
+pub(super) async fn healthz() -> Json<Value> {
     Json(json!({ "status": "ok" }))
 }
 
 /// Engine and audit log answer; 503 with the reason otherwise.
-pub async fn readyz(State(service): State<Service>) -> (StatusCode, Json<Value>) {
+pub(super) async fn readyz(State(service): State<Service>) -> (StatusCode, Json<Value>) {
     let engine = service.assistant().engine.ready().await.map_err(|error| error.to_string());
     let audit = service.audit_health();
     let ready = engine.is_ok() && audit.is_ok();
     let word = |result: Result<(), String>| result.map_or_else(Value::String, |()| Value::String("ok".to_owned()));
     let status = if ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
-    let body = json!({ "status": if ready { "ready" } else { "not ready" }, "engine": word(engine), "audit": word(audit) });
+    let body =
+        json!({ "status": if ready { "ready" } else { "not ready" }, "engine": word(engine), "audit": word(audit) });
     (status, Json(body))
 }

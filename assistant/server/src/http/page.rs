@@ -4,16 +4,16 @@ use axum::http::header;
 use axum::response::IntoResponse;
 
 /// `GET /`.
-pub async fn index() -> impl IntoResponse {
+pub(super) async fn index() -> impl IntoResponse {
     ([(header::CONTENT_TYPE, "text/html; charset=utf-8")], include_str!("../../../web/index.html"))
 }
 
 /// `GET /app.js`.
-pub async fn script() -> impl IntoResponse {
+pub(super) async fn script() -> impl IntoResponse {
     ([(header::CONTENT_TYPE, "text/javascript; charset=utf-8")], include_str!("../../../web/app.js"))
 }
 
 /// `GET /app.css`.
-pub async fn style() -> impl IntoResponse {
+pub(super) async fn style() -> impl IntoResponse {
     ([(header::CONTENT_TYPE, "text/css; charset=utf-8")], include_str!("../../../web/app.css"))
 }

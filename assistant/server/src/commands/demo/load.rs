@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 use indicatif::{ProgressBar, ProgressStyle};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
+use sightline_engine::native::DatabaseName;
 use sightline_engine::{
-    DatabaseName, EncodedRows, EngineUser, RowEncoder, Scope, Writer, clear_jobs, drop_database, insert_stream, native,
+    EncodedRows, EngineUser, RowEncoder, Scope, Writer, clear_jobs, drop_database, insert_stream, native,
 };
 use sightline_fixtures::{Batch, DemoFleet};
 use sightline_query::catalogue::LabelAliases;
@@ -91,11 +92,13 @@ async fn insert(
     to: Timestamp,
 ) -> Result<(), CommandError> {
     let aliases = LabelAliases::builtin().map_err(failed)?;
+    // Every row of the fleet names its own.
+    let scope = Scope { tenant: "default".to_owned(), cluster: "default".to_owned() };
     let (send, receive) = mpsc::channel::<EncodedRows>(2);
     let bar = progress(from, to);
     let counter = bar.clone();
     let generator = tokio::task::spawn_blocking(move || {
-        let mut encoder = RowEncoder::new(aliases, Scope::default());
+        let mut encoder = RowEncoder::new(aliases, scope);
         fleet.world().generate(from, to, &mut |batch| {
             match batch {
                 Batch::Metrics(series, samples) => {
