@@ -8,7 +8,8 @@ use crate::engine::TestEngine;
 use jiff::Timestamp;
 use sightline_engine::native::{self, DatabaseName};
 use sightline_engine::{
-    LoadedBundle, Scope, export_database, export_rows, insert_rows, latest, list_bundles, load_bundle, tenants,
+    KernelLogSource, LoadedBundle, Scope, export_database, export_rows, insert_rows, latest, list_bundles, load_bundle,
+    read_kernel_log, tenants,
 };
 use sightline_model::Dataset;
 use sightline_model::rows::{EventRow, JobGpuRow, JobRow, Labels, LogRow, MetricRow, Rows, SpanRow};
@@ -337,6 +338,32 @@ async fn recorded_bundles_of_a_web_shop_load() {
         );
         assert_eq!(engine.ask(&sql).await, "0\n", "{}", folder.display());
     }
+}
+
+#[tokio::test]
+async fn recorded_kernel_logs_load_as_they_were_written() {
+    let Some(folder) = shared("kernel-logs") else { return };
+    let engine = TestEngine::start().await;
+    let (writer, dir) = (engine.writer(), tempfile::tempdir().unwrap());
+    let mut files: Vec<PathBuf> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    files.sort();
+    let mut rows = Rows::default();
+    for file in files {
+        let source = KernelLogSource {
+            labels: labels(&[("tenant", "atlas"), ("node", file.file_stem().unwrap().to_str().unwrap())]),
+            boot: at("2026-02-01T00:00:00Z"),
+            read_at: at("2026-05-04T00:00:00Z"),
+        };
+        rows.logs.extend(read_kernel_log(&fs::read_to_string(file).unwrap(), &source));
+    }
+    export_rows(&writer, &rows, dir.path(), "").await.unwrap();
+    let loaded = load_bundle(&writer, dir.path(), &aliases()).await.unwrap();
+    let sql = format!(
+        "SELECT node, severity, count(), min(time), max(time), countIf(body LIKE '%Xid%'), countIf(body LIKE '[%' OR body LIKE 'kern%') \
+         FROM {}.logs GROUP BY ALL ORDER BY ALL",
+        loaded.database
+    );
+    insta::assert_snapshot!("kernel_logs", engine.ask(&sql).await);
 }
 
 #[tokio::test]
