@@ -269,7 +269,8 @@ async fn every_bad_file_is_told_and_leaves_nothing() {
         });
         faults.push(format!("{what}: {}", text.await));
     }
-    let damage: [(&str, fn(&mut Vec<u8>)); 5] = [
+    type Damage = fn(&mut Vec<u8>);
+    let damage: [(&str, Damage); 5] = [
         ("empty", |bytes| bytes.clear()),
         ("no parquet", |bytes| *bytes = b"time,metric,value\n1,m,2\n".to_vec()),
         ("cut off", |bytes| bytes.truncate(bytes.len() / 2)),
