@@ -284,7 +284,8 @@ fn report_failure(events: &dyn Events, call: &ToolCall, failure: &ToolFailure) {
 /// Facts are sent as soon as they are verified, so that the first one comes early.
 fn report_facts(question: &Question, events: &dyn Events, run: &ToolRun) {
     let mut grounder = Grounder::new(&run.output.evidence, &question.text, question.time_zone.clone());
-    let drafts = run.output.headline.iter().chain(&run.output.claims);
+    let headline = run.output.headline.as_ref().filter(|headline| !run.output.claims.contains(headline));
+    let drafts = headline.into_iter().chain(&run.output.claims);
     for claim in drafts.filter_map(|draft| grounder.claim(draft)) {
         events.emit(Event::Claim(claim));
     }

@@ -7,11 +7,12 @@ use super::time::TimeFault;
 use crate::ports::Draft;
 
 /// Questions that show what can be asked, for those who asked something else.
-const EXAMPLES: [&str; 4] = [
+const EXAMPLES: [&str; 5] = [
     "Why was training job J123 slow yesterday?",
     "What was the GPU temperature of node atlas-n07 over the last 3 hours?",
     "Top 5 hottest GPUs in the last hour",
     "Compare GPU power today and yesterday",
+    "Show Xid errors of node atlas-n07 in the last 2 hours",
 ];
 
 /// A draft from a tool's output: its sentences and causes as they are.
@@ -54,7 +55,8 @@ pub(super) fn clarify(sentence: &str, choices: Vec<Candidate>) -> Draft {
 /// The question is outside of what this planner can answer.
 pub(super) fn cannot_yet() -> Draft {
     let sentence = "I cannot answer that yet; I can say why a training job is or was slow, give the value of a metric over a time \
-                    range, rank GPUs, nodes or services by a metric, and compare a metric between two time ranges.";
+                    range, rank GPUs, nodes or services by a metric, compare a metric between two time ranges, and list log lines, Xids and \
+                    events.";
     Draft { suggestions: EXAMPLES.map(str::to_owned).to_vec(), ..plain(Outcome::Refused, sentence) }
 }
 

@@ -129,6 +129,25 @@ pub(super) const AGGREGATION: &[(&str, &str)] = &[
     ("last value", "last"),
 ];
 
+/// Asks for log lines.
+pub(super) const LOGS: &[&str] = &["log", "logs", "log lines", "dmesg", "kernel messages", "kernel log", "xid", "xids", "sxid"];
+
+/// Asks for Xid lines among them.
+pub(super) const XID: &[&str] = &["xid", "xids", "sxid"];
+
+/// Asks for events.
+pub(super) const EVENTS: &[&str] = &["event", "events", "alert", "alerts", "deploys", "deployments", "driver upgrades", "maintenance"];
+
+/// Kinds of events by the word that asks for them.
+pub(super) const EVENT_KINDS: &[(&str, &str)] = &[
+    ("alert", "alert"),
+    ("alerts", "alert"),
+    ("deploys", "deploy"),
+    ("deployments", "deploy"),
+    ("driver upgrades", "driver_upgrade"),
+    ("maintenance", "maintenance"),
+];
+
 /// Asks for a change of the world. Sightline only reads.
 pub(super) const WRITES: &[&str] = &[
     "restart", "reboot", "kill", "delete", "drain", "cordon", "reset", "cancel", "stop", "scale", "deploy", "rollback",

@@ -39,6 +39,8 @@ pub(super) fn next(
             top_k(ask, zone, reading, metric, &ranked, gathered)
         }),
         Class::Compare => with_metric(ask, reading, catalogue, |metric| compare(zone, reading, metric, gathered)),
+        Class::Logs => listing(ask, zone, reading, "search_logs", gathered),
+        Class::Events => listing(ask, zone, reading, "list_events", gathered),
         Class::Write => finish(draft::read_only()),
         Class::Other => finish(draft::cannot_yet()),
     }
@@ -322,6 +324,24 @@ fn compare(zone: &TimeZone, reading: &Reading, metric: &str, gathered: &[Gathere
             call("compare", arguments)
         }
     }
+}
+
+/// Log lines or events of a window, latest first where there may be many.
+fn listing(ask: &Ask, zone: &TimeZone, reading: &Reading, tool: &'static str, gathered: &[Gathered]) -> Turn {
+    let Some((range, asked)) = window(ask, zone, reading) else { return finish(draft::cannot_yet()) };
+    if let Some(result) = output(gathered, tool) {
+        return from_call(result, Some(asked));
+    }
+    let mut arguments = with_window(json!({ "filters": filters(reading) }), range);
+    if let Some(object) = arguments.as_object_mut() {
+        if tool == "search_logs" && reading.xid {
+            object.insert("contains".to_owned(), json!("Xid"));
+        }
+        if let (true, Some(kind)) = (tool == "list_events", reading.event_kind) {
+            object.insert("kind".to_owned(), json!(kind));
+        }
+    }
+    call(tool, arguments)
 }
 
 /// The earlier and the later window: both named, or one named with the one before it.

@@ -19,6 +19,10 @@ pub(super) enum Class {
     TopK,
     /// One metric in two windows.
     Compare,
+    /// Log lines.
+    Logs,
+    /// Events.
+    Events,
     /// A command to change something.
     Write,
     /// Anything else.
@@ -74,6 +78,10 @@ pub(super) struct Reading {
     pub(super) aggregation: Option<&'static str>,
     /// What is ranked: dimensions by wire name.
     pub(super) ranked: Vec<&'static str>,
+    /// Whether Xid lines are asked for.
+    pub(super) xid: bool,
+    /// The kind of events asked for.
+    pub(super) event_kind: Option<&'static str>,
 }
 
 /// Reads a question.
@@ -99,6 +107,8 @@ pub(super) fn read(text: &str, catalogue: &Catalogue, as_of: Timestamp, zone: &T
         ascending: any(&words, lexicon::LEAST),
         aggregation: lexicon::AGGREGATION.iter().find(|(word, _)| find(&words, word).is_some()).map(|(_, agg)| *agg),
         ranked: ranked(&words),
+        xid: any(&words, lexicon::XID),
+        event_kind: lexicon::EVENT_KINDS.iter().find(|(word, _)| find(&words, word).is_some()).map(|(_, kind)| *kind),
         times,
     })
 }
@@ -118,6 +128,14 @@ fn classify(words: &[Word<'_>], metric: &MetricMention, has_job: bool, times: us
     let about_job = has_job || any(words, lexicon::JOB);
     if slow && about_job {
         return Class::WhySlow;
+    }
+    // A metric of the same name (`DCGM_FI_DEV_XID_ERRORS`) is meant only when it is written as one.
+    let named_metric = words.iter().any(|w| w.folded.contains('_') || w.folded.contains(':')) && has_metric;
+    if any(words, lexicon::LOGS) && !named_metric {
+        return Class::Logs;
+    }
+    if any(words, lexicon::EVENTS) && !named_metric {
+        return Class::Events;
     }
     let compares = any(words, lexicon::COMPARE);
     if has_metric && compares && (times >= 2 || any(words, lexicon::BEFORE)) {

@@ -44,6 +44,9 @@ fn values_rankings_and_comparisons_are_told_apart() {
     assert_eq!(class("which node has the highest gpu power today"), Class::TopK);
     assert_eq!(class("compare gpu power today and yesterday"), Class::Compare);
     assert_eq!(class("gpu power in the last hour compared with the hour before"), Class::Compare);
+    assert_eq!(class("show xid errors of node atlas-n07 in the last 2 hours"), Class::Logs);
+    assert_eq!(class("show DCGM_FI_DEV_XID_ERRORS of node atlas-n07"), Class::Value);
+    assert_eq!(class("which alerts fired today"), Class::Events);
     assert_eq!(class("what is the meaning of life"), Class::Other);
     assert_eq!(class("restart job J123"), Class::Write);
     assert_eq!(class("can you kill job J123"), Class::Write);

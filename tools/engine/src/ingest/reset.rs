@@ -3,12 +3,13 @@
 use crate::client::{WriteError, Writer};
 use crate::native::DatabaseName;
 
-/// Drops a database of the product's tables, if it is there.
+/// Drops a database of the product's tables, if it is there. Without `SYNC`, on which libchdb was seen to hang: the files go a
+/// few minutes later.
 ///
 /// # Errors
 /// When the engine refuses or cannot be reached.
 pub async fn drop_database(writer: &Writer, database: &DatabaseName) -> Result<(), WriteError> {
-    writer.execute(&format!("DROP DATABASE IF EXISTS {database} SYNC")).await
+    writer.execute(&format!("DROP DATABASE IF EXISTS {database}")).await
 }
 
 /// Empties the tables of jobs and of the GPUs they held, whose rows are told anew as a whole: a job that ran has ended since.
