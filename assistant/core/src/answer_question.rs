@@ -24,6 +24,10 @@ const MAX_TURNS: usize = 8;
 /// The most calls in one turn.
 const MAX_CALLS: usize = 8;
 
+/// Finds out what a question is about. That there is such a job is a step on the way, no part of the answer to why it is slow,
+/// so its sentences are not sent ahead of the answer.
+const LOOKUP: &str = "find_entities";
+
 /// A question with all the host knows about it.
 #[derive(Clone, Debug)]
 pub struct Question {
@@ -151,7 +155,9 @@ async fn gather(
                 renumber(&mut run.output, spent.evidence);
                 spent.add(&run);
                 report_run(events, &call, &run);
-                report_facts(question, events, &run);
+                if call.tool != LOOKUP {
+                    report_facts(question, events, &run);
+                }
                 Ok(run.output)
             }
             Err(failure) => {

@@ -150,7 +150,7 @@ fn read(path: &Path) -> Result<RawConfig, ConfigError> {
     toml::from_str(&text).map_err(|error| {
         // The error's own text quotes the line; a password may stand there, so only the place and the reason are told.
         let line =
-            error.span().and_then(|span| text.get(..span.start)).map_or(1, |before| before.lines().count().max(1));
+            error.span().and_then(|span| text.get(..span.start)).map_or(1, |before| before.matches('\n').count() + 1);
         fault(format!("`{}` line {line}: {}", path.display(), error.message()))
     })
 }

@@ -7,55 +7,70 @@ use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
-use sightline_engine::{Endpoint, EngineAddress, EngineUser, Writer, engine_address, export_rows};
+use sightline_engine::{
+    Endpoint, EngineAddress, EngineUser, Scope, Writer, engine_address, export_rows, insert_rows, native,
+};
 use sightline_model::rows::Rows;
+use sightline_query::catalogue::LabelAliases;
 
 /// The binary under test.
-pub const SIGHTLINE: &str = env!("CARGO_BIN_EXE_sightline");
+pub(crate) const SIGHTLINE: &str = env!("CARGO_BIN_EXE_sightline");
 
 /// A data folder with a living engine in it; both end with this value.
-pub struct Lab {
+pub(crate) struct Lab {
+    // Dropped in this order: the engine closes its tables before the folder goes.
+    engine: EngineProcess,
     folder: tempfile::TempDir,
-    engine: Child,
-    pub address: EngineAddress,
+    pub(crate) address: EngineAddress,
 }
 
 impl Lab {
     /// Starts `sightline engine` on a fresh folder and waits until it can be asked.
-    pub fn start() -> Self {
+    pub(crate) fn start() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let (engine, address) = start_engine(folder.path());
-        Self { folder, engine, address }
+        Self { engine: EngineProcess(engine), folder, address }
     }
 
-    pub fn data_dir(&self) -> &Path {
+    pub(crate) fn data_dir(&self) -> &Path {
         self.folder.path()
     }
 
     /// A place for files of the test.
-    pub fn path(&self, name: &str) -> PathBuf {
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
 
-    pub fn writer(&self) -> Writer {
+    pub(crate) fn writer(&self) -> Writer {
         let password = self.address.credentials.password(EngineUser::Writer);
         Writer::new(&Endpoint::new(self.address.url(), EngineUser::Writer.name(), password))
     }
 
     /// Writes rows as a bundle and gives back its folder.
-    pub async fn bundle(&self, name: &str, rows: &Rows, manifest: &str) -> PathBuf {
+    pub(crate) async fn bundle(&self, name: &str, rows: &Rows, manifest: &str) -> PathBuf {
         let dir = self.path(name);
         export_rows(&self.writer(), rows, &dir, manifest).await.unwrap();
         dir
     }
 
+    /// Puts rows into the database that the service answers from.
+    pub(crate) async fn fill(&self, rows: &Rows) {
+        let writer = self.writer();
+        let database = native::DatabaseName::new("sightline").unwrap();
+        if native::version(&writer, &database).await.unwrap().is_none() {
+            native::create(&writer, &database).await.unwrap();
+        }
+        let nobody = Scope { tenant: "default".to_owned(), cluster: "default".to_owned() };
+        insert_rows(&writer, &database, rows, &LabelAliases::builtin().unwrap(), &nobody).await.unwrap();
+    }
+
     /// Runs the binary on this folder.
-    pub fn run(&self, arguments: &[&str]) -> Output {
+    pub(crate) fn run(&self, arguments: &[&str]) -> Output {
         run(self.data_dir(), arguments)
     }
 
     /// Asks about a bundle and reads the answer.
-    pub fn ask(&self, bundle: &Path, arguments: &[&str], question: &str) -> Value {
+    pub(crate) fn ask(&self, bundle: &Path, arguments: &[&str], question: &str) -> Value {
         let bundle = bundle.to_str().unwrap();
         let mut all = vec!["ask", "--json", "--tz", "UTC", "--bundle", bundle];
         all.extend(arguments);
@@ -63,26 +78,44 @@ impl Lab {
         answer(&self.run(&all))
     }
 
-    /// Kills the engine without warning, as the kernel would.
-    pub fn kill_engine(&mut self) {
-        self.engine.kill().unwrap();
-        self.engine.wait().unwrap();
+    /// Ends the engine and keeps the folder.
+    pub(crate) fn into_folder(self) -> tempfile::TempDir {
+        let Self { engine, folder, address: _ } = self;
+        drop(engine);
+        folder
     }
 }
 
-impl Drop for Lab {
+/// A process that is asked to end, and killed if it does not.
+struct EngineProcess(Child);
+
+impl Drop for EngineProcess {
     fn drop(&mut self) {
         // SIGTERM, so that it closes its tables; then whatever is left is killed.
-        let _ = Command::new("kill").arg(self.engine.id().to_string()).status();
+        signal(self.0.id(), "TERM");
         let deadline = Instant::now() + Duration::from_secs(10);
         while Instant::now() < deadline {
-            if self.engine.try_wait().unwrap().is_some() {
+            if self.0.try_wait().unwrap().is_some() {
                 return;
             }
-            std::thread::sleep(Duration::from_millis(50));
+            std::thread::sleep(Duration::from_millis(20));
         }
-        let _ = self.engine.kill();
-        let _ = self.engine.wait();
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Sends a signal to a process that a test started.
+pub(crate) fn signal(pid: u32, name: &str) {
+    let _ = Command::new("kill").args(["-s", name, &pid.to_string()]).status();
+}
+
+/// Waits until a condition holds, and says which one did not.
+pub(crate) fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(30);
+    while !holds() {
+        assert!(Instant::now() < deadline, "not within 30 s: {what}");
+        std::thread::sleep(Duration::from_millis(20));
     }
 }
 
@@ -108,17 +141,28 @@ fn start_engine(folder: &Path) -> (Child, EngineAddress) {
 }
 
 /// Runs the binary on a data folder.
-pub fn run(data_dir: &Path, arguments: &[&str]) -> Output {
-    Command::new(SIGHTLINE).arg("--data-dir").arg(data_dir).args(arguments).stdin(Stdio::null()).output().unwrap()
+pub(crate) fn run(data_dir: &Path, arguments: &[&str]) -> Output {
+    command(data_dir, arguments).output().unwrap()
+}
+
+/// The binary on a data folder, in surroundings of its own: nothing of the developer's environment decides.
+pub(crate) fn command(data_dir: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new(SIGHTLINE);
+    command.arg("--data-dir").arg(data_dir).args(arguments).stdin(Stdio::null());
+    for name in ["SIGHTLINE_CONFIG", "SIGHTLINE_CLI_PRINCIPAL", "SIGHTLINE_CLICKHOUSE_URL", "SIGHTLINE_LOG"] {
+        command.env_remove(name);
+    }
+    command.env("TZ", "UTC");
+    command
 }
 
 /// The one JSON document on stdout.
-pub fn answer(output: &Output) -> Value {
+pub(crate) fn answer(output: &Output) -> Value {
     assert!(output.status.success(), "exit {:?}: {}", output.status.code(), String::from_utf8_lossy(&output.stderr));
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
 /// Stderr as text.
-pub fn stderr(output: &Output) -> String {
+pub(crate) fn stderr(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }

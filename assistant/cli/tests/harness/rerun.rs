@@ -4,7 +4,7 @@ use serde_json::Value;
 use sightline_engine::{EngineAddress, EngineUser};
 
 /// Runs a statement as the writer, with parameters; gives back the rows.
-pub async fn rows(address: &EngineAddress, sql: &str, params: &Value) -> Vec<Vec<Value>> {
+pub(crate) async fn rows(address: &EngineAddress, sql: &str, params: &Value) -> Vec<Vec<Value>> {
     let mut form = reqwest::multipart::Form::new();
     for (name, value) in params.as_object().unwrap() {
         form = form.text(format!("param_{name}"), value.as_str().unwrap().to_owned());
@@ -23,7 +23,7 @@ pub async fn rows(address: &EngineAddress, sql: &str, params: &Value) -> Vec<Vec
 }
 
 /// Holds every piece of evidence that carries SQL. Returns how many there were.
-pub async fn hold(address: &EngineAddress, answer: &Value) -> usize {
+pub(crate) async fn hold(address: &EngineAddress, answer: &Value) -> usize {
     let mut held = 0;
     for evidence in answer["evidence"].as_array().unwrap() {
         let Some(sql) = evidence["sql"].as_str() else { continue };

@@ -54,10 +54,17 @@ pub(super) fn clarify(sentence: &str, choices: Vec<Candidate>) -> Draft {
 
 /// The question is outside of what this planner can answer.
 pub(super) fn cannot_yet() -> Draft {
-    let sentence = "I cannot answer that yet; I can say why a training job is or was slow, give the value of a metric over a time \
+    let sentence = "I cannot answer that yet; I can say why a training job is or was slow or failed, give the value of a metric over a time \
                     range, rank GPUs, nodes or services by a metric, compare a metric between two time ranges, and list log lines, Xids and \
                     events.";
     Draft { suggestions: EXAMPLES.map(str::to_owned).to_vec(), ..plain(Outcome::Refused, sentence) }
+}
+
+/// Log lines or events of a job were asked for.
+pub(super) fn not_by_job() -> Draft {
+    let sentence =
+        "Log lines and events are looked up by node, GPU, service or cluster, not by job; name one of those.";
+    plain(Outcome::Refused, sentence)
 }
 
 /// The question commands a change.

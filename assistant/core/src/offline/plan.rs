@@ -313,11 +313,8 @@ fn compare(zone: &TimeZone, reading: &Reading, metric: &str, gathered: &[Gathere
     match output(gathered, "compare") {
         Some(result) => from_call(result, Some(asked)),
         None => {
-            let mut arguments = with_window(json!({ "metric": metric, "filters": filters(reading) }), after);
+            let mut arguments = with_window(metric_arguments(reading, metric), after);
             if let Some(object) = arguments.as_object_mut() {
-                if let Some(aggregation) = reading.aggregation {
-                    object.insert("aggregation".to_owned(), json!(aggregation));
-                }
                 object.insert("base_from".to_owned(), json!(before.from().to_string()));
                 object.insert("base_to".to_owned(), json!(before.to().to_string()));
             }
@@ -328,6 +325,10 @@ fn compare(zone: &TimeZone, reading: &Reading, metric: &str, gathered: &[Gathere
 
 /// Log lines or events of a window, latest first where there may be many.
 fn listing(ask: &Ask, zone: &TimeZone, reading: &Reading, tool: &'static str, gathered: &[Gathered]) -> Turn {
+    if reading.job.is_some() {
+        // Answering for all nodes instead would say more than was asked.
+        return finish(draft::not_by_job());
+    }
     let Some((range, asked)) = window(ask, zone, reading) else { return finish(draft::cannot_yet()) };
     if let Some(result) = output(gathered, tool) {
         return from_call(result, Some(asked));

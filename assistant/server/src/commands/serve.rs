@@ -37,8 +37,12 @@ pub async fn serve(config: &Config, with_demo: bool) -> Result<(), CommandError>
     }
     let answers = Answers::open(&config.data_dir, config.keep_days).map_err(failed)?;
     let service = Service::new(Arc::clone(&stations.assistant), Arc::clone(&stations.audit), tokens, answers);
-    serve_http(listener, router(service), asked_to_stop()?).await;
-    output::note("stopping: running answers may finish");
+    let asked = asked_to_stop()?;
+    let stop = async {
+        asked.await;
+        output::note("stopping: running answers may finish");
+    };
+    serve_http(listener, router(service), stop).await;
     stations.close().await;
     Ok(())
 }

@@ -50,9 +50,23 @@ enum Ended {
 /// Sends events into a channel. Nobody listening is no fault.
 struct Channel(mpsc::UnboundedSender<Event>);
 
+impl Channel {
+    fn send(&self, event: Event) {
+        drop(self.0.send(event));
+    }
+}
+
 impl Events for Channel {
     fn emit(&self, event: Event) {
-        drop(self.0.send(event));
+        match event {
+            // Sent once its evidence is kept: who reads it may ask for the points at once.
+            Event::Answer(_) => {}
+            event @ (Event::Accepted { .. }
+            | Event::Plan { .. }
+            | Event::ToolCall(_)
+            | Event::ToolResult { .. }
+            | Event::Claim(_)) => self.send(event),
+        }
     }
 }
 
@@ -159,9 +173,9 @@ fn question(service: &Service, principal: Principal, request: ChatRequest) -> Re
     let conversation_id = match request.conversation_id {
         Some(id) if id.len() <= 64 && id.chars().all(|c| c.is_ascii_alphanumeric() || c == '-') => id,
         Some(_) => {
-            return Err(
-                bad("`conversation_id` is not one of ours; leave it out to begin a new conversation".to_owned()),
-            );
+            return Err(bad(
+                "`conversation_id` is not one of ours; leave it out to begin a new conversation".to_owned()
+            ));
         }
         None => service.assistant().ids.next(),
     };
@@ -191,6 +205,7 @@ async fn run(
             return match answered {
                 Ok(answer) => {
                     keep(service, &answer, &question.principal);
+                    events.send(Event::Answer(Box::new(answer.clone())));
                     Ended::Answered(Box::new(answer))
                 }
                 Err(error) => Ended::Failed(error),
