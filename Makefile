@@ -30,5 +30,6 @@ bless: engine ## Accepts the golden files as the code now makes them; read the d
 	INSTA_UPDATE=always cargo test --workspace
 
 bench: engine ## Prints guard overhead, engine round trip, answer time and rows read on the demo fleet.
+	cargo build --release --package sightline --package sightline-evals
 	cargo bench --package sightline-guard
-	cargo run --release --package sightline-evals --bin bench
+	./target/release/bench

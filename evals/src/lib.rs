@@ -1,1 +1,6 @@
-//! sightline-evals
+//! Benchmarks over the real binary; the recorded-incident suite and its scorers will stand here too.
+//!
+//! This crate asks as a user does, through the binary and over HTTP. It tests nothing: the tests assert order and counts, the
+//! benchmark prints times.
+
+pub mod bench;

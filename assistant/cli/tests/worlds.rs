@@ -39,13 +39,15 @@ async fn cause_and_culprit_are_right_in_nearly_all_worlds_and_every_number_can_b
 fn hold_verification(answer: &Value) {
     let verification = &answer["verification"];
     assert_eq!(verification["checked"], verification["passed"], "{answer}");
-    assert!(verification["checked"].as_u64().unwrap() > 0, "{answer}");
 }
 
 /// What is wrong with an answer; none if outcome, cause and component are as the world was made.
 fn fault(answer: &Value, truth: &IncidentTruth) -> Option<String> {
     let outcome = answer["outcome"].as_str().unwrap();
     let headline = answer["headline"].as_str().unwrap();
+    if answer["verification"]["checked"] == 0 {
+        return Some(format!("nothing was said that could be verified: {headline}"));
+    }
     if outcome != truth.outcome {
         return Some(format!("outcome {outcome} instead of {}: {headline}", truth.outcome));
     }

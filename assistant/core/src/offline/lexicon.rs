@@ -1,6 +1,6 @@
 //! Words that tell question classes apart, as data.
 
-/// Something is slower than it should be.
+/// Something is slower than it should be, or stopped.
 pub(super) const SLOW: &[&str] = &[
     "slow",
     "slower",
@@ -31,6 +31,34 @@ pub(super) const SLOW: &[&str] = &[
     "took longer",
     "straggler",
     "stragglers",
+    "slows",
+    "slowing",
+    "slow down",
+    "slowing down",
+    "losing time",
+    "fail",
+    "failed",
+    "fails",
+    "failing",
+    "failure",
+    "crash",
+    "crashed",
+    "crashes",
+    "hang",
+    "hangs",
+    "hanging",
+    "hung",
+    "stuck",
+    "stall",
+    "stalls",
+    "stalled",
+    "stalling",
+    "die",
+    "died",
+    "dies",
+    "stop making progress",
+    "stopped making progress",
+    "stops making progress",
 ];
 
 /// A job in other words than `job`.
@@ -130,13 +158,15 @@ pub(super) const AGGREGATION: &[(&str, &str)] = &[
 ];
 
 /// Asks for log lines.
-pub(super) const LOGS: &[&str] = &["log", "logs", "log lines", "dmesg", "kernel messages", "kernel log", "xid", "xids", "sxid"];
+pub(super) const LOGS: &[&str] =
+    &["log", "logs", "log lines", "dmesg", "kernel messages", "kernel log", "xid", "xids", "sxid"];
 
 /// Asks for Xid lines among them.
 pub(super) const XID: &[&str] = &["xid", "xids", "sxid"];
 
 /// Asks for events.
-pub(super) const EVENTS: &[&str] = &["event", "events", "alert", "alerts", "deploys", "deployments", "driver upgrades", "maintenance"];
+pub(super) const EVENTS: &[&str] =
+    &["event", "events", "alert", "alerts", "deploys", "deployments", "driver upgrades", "maintenance"];
 
 /// Kinds of events by the word that asks for them.
 pub(super) const EVENT_KINDS: &[(&str, &str)] = &[

@@ -11,7 +11,7 @@ use super::words::{Word, any, at, find, length, words};
 /// What kind of question it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Class {
-    /// Why is or was a job slow.
+    /// Why is or was a job slow, or why did it fail or hang.
     WhySlow,
     /// The value of a metric over a window.
     Value,
@@ -168,7 +168,7 @@ fn job(words: &[Word<'_>], times: &[TimeMention]) -> Option<String> {
     let looks_like_id = |word: &&Word<'_>| {
         let rest = word.folded.strip_prefix("job").unwrap_or(&word.folded);
         let rest = rest.strip_prefix('j').unwrap_or(rest).trim_start_matches(['-', '_', '#']);
-        rest.len() < word.folded.len() && !rest.is_empty() && rest.chars().all(|c| c.is_ascii_digit())
+        word.folded.starts_with('j') && !rest.is_empty() && rest.chars().all(|c| c.is_ascii_digit())
     };
     if let Some(word) = words.iter().find(looks_like_id) {
         return Some(word.typed.to_owned());

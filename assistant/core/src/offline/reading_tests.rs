@@ -22,6 +22,10 @@ fn questions_about_slow_jobs_are_told_from_others() {
         "why did J123's throughput drop at 3pm?",
         "what slowed job llama-70b last night",
         "is llama-70b slow",
+        "Why did training job 80609 fail?",
+        "why does job J9 hang",
+        "Why did training job J131 stop making progress?",
+        "Is power capping slowing down training job J133?",
     ] {
         assert_eq!(class(text), Class::WhySlow, "{text}");
     }

@@ -40,6 +40,9 @@ struct Meaning {
     to: ZonedDateTime,
 }
 
+/// Words for lengths of time, singular; some of them have none that is always the same.
+const UNITS: [&str; 9] = ["second", "sec", "minute", "min", "hour", "day", "week", "month", "year"];
+
 /// Everything a rule needs.
 struct Reader<'a> {
     words: &'a [Word<'a>],
@@ -56,6 +59,12 @@ pub(super) fn find_times(words: &[Word<'_>], as_of: Timestamp, zone: &TimeZone) 
     let mut place = 0;
     while place < words.len() {
         let Some(meaning) = reader.meaning_at(place) else {
+            if let Some(typed) = reader.unknown_length(place) {
+                let reason = format!(
+                    "“{typed}” is no length of time that is known here; write, for example, `in the last 3 hours` or `in the last 2 days`."
+                );
+                return Err(TimeFault { reason });
+            }
             place += 1;
             continue;
         };
@@ -195,6 +204,17 @@ impl Reader<'_> {
         let unit = self.words.get(unit_place)?;
         let from = self.now.checked_sub(span(amount, &unit.folded)?).ok()?;
         Some(Meaning { length: unit_place + 1 - place, from, to: self.now.clone() })
+    }
+
+    /// `last -5 hours`, `last 5 years`: a length was meant, and to answer for another would mislead.
+    fn unknown_length(&self, place: usize) -> Option<String> {
+        self.phrase(place, &["last", "past"])?;
+        let amount = self.words.get(place + 1)?;
+        let unit = self.words.get(place + 2)?;
+        let is_number = amount.folded.trim_start_matches(['-', '+']).starts_with(|c: char| c.is_ascii_digit());
+        let is_unit = UNITS.iter().any(|name| unit.folded.trim_end_matches('s') == *name);
+        (is_number && is_unit)
+            .then(|| format!("{} {} {}", self.words.get(place).map_or("", |w| w.typed), amount.typed, unit.typed))
     }
 
     /// `at 3pm`, `around 14:10`, with `yesterday` or a date on either side.

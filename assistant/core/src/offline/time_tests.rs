@@ -58,6 +58,21 @@ fn expressions_become_windows_in_the_askers_zone() {
 }
 
 #[test]
+fn a_length_of_time_that_is_not_understood_is_told_and_not_passed_over() {
+    for (text, typed) in [
+        ("what was the temperature in the last -5 hours", "last -5 hours"),
+        ("in the past 3 years", "past 3 years"),
+        ("over the last 9999999999999999 days", "last 9999999999999999 days"),
+        ("the last 0 minutes", "last 0 minutes"),
+    ] {
+        let read = read(text, "2026-05-04T10:00:00Z");
+        assert_eq!(read.len(), 1, "{read:?}");
+        assert!(read[0].starts_with(&format!("“{typed}” is no length of time")), "{read:?}");
+    }
+    assert_eq!(read("the last 5 requests", "2026-05-04T10:00:00Z"), Vec::<String>::new());
+}
+
+#[test]
 fn a_day_on_which_the_clocks_change_has_its_own_length() {
     // Clocks went forward on 2026-03-29 in Berlin: 23 hours.
     let zone = TimeZone::get(ZONE).unwrap();

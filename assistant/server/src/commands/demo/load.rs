@@ -61,6 +61,9 @@ pub(super) async fn load(config: &Config, room: &Room, now: Timestamp) -> Result
         .map(|truth| truth.question.clone())
         .ok_or_else(|| CommandError::Failed("the demo fleet has no question; report this".to_owned()))?;
     let anchor = fleet.anchor();
+    // Forgotten before and remembered after: a load that is cut off leaves no state, so the next start makes the whole anew
+    // instead of loading the same rows twice.
+    forget(&path)?;
     insert(writer, &database, fleet, from, to).await?;
     remember(&path, State { seed: SEED, anchor, loaded_until: to })?;
     Ok(Loaded { question })
@@ -77,7 +80,13 @@ fn missing(path: &Path, now: Timestamp) -> Option<(DemoFleet, Timestamp, Timesta
     Some((fleet, from, to))
 }
 
-/// Written after the rows are in: a load that was cut off is done again from the start of its range, into a database made anew.
+fn forget(path: &Path) -> Result<(), CommandError> {
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(failed(error)),
+        Ok(()) | Err(_) => Ok(()),
+    }
+}
+
 fn remember(path: &PathBuf, state: State) -> Result<(), CommandError> {
     let text = serde_json::to_string(&state).map_err(failed)?;
     std::fs::write(path, text).map_err(failed)
