@@ -1,6 +1,5 @@
 //! From a query to checked text, as every tool call pays it.
 #![expect(clippy::unwrap_used, reason = "a benchmark may stop at the first thing that is wrong")]
-#![expect(missing_docs, reason = "the macros of criterion make undocumented items")]
 
 use std::collections::BTreeSet;
 use std::hint::black_box;
