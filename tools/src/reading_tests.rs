@@ -236,6 +236,25 @@ fn samples_rarer_than_the_step_are_no_gaps() {
 }
 
 #[test]
+fn many_series_in_one_that_come_seldom_are_complete() {
+    // 33 services, each every 5 minutes, read together in steps of 15 s: a point of 33 samples now and then.
+    let series = |last: i64| {
+        let points = (0..=last).map(|index| point(index * 300, 1.0, 33)).collect();
+        [Series { entity: Entity::new(), points }]
+    };
+    let whole = coverage(&series(11), range(0, 3600), 15_000);
+    assert_eq!((whole.expected, whole.seen, whole.gaps), (Some(396), 396, Vec::new()));
+    let half = coverage(&series(5), range(0, 3600), 15_000);
+    assert_eq!(
+        (half.expected, half.seen, half.gaps),
+        (Some(396), 198, vec![Gap { entity: Entity::new(), from: at(1515), to: at(3600) }])
+    );
+    // The same as it was stored, where several samples share an instant.
+    let stored = coverage(&series(11), range(0, 3600), 0);
+    assert_eq!((stored.expected, stored.seen, stored.gaps), (Some(396), 396, Vec::new()));
+}
+
+#[test]
 fn evidence_says_what_was_read_and_how_complete_it_is() {
     let q = Query {
         filters: vec![sightline_query::Filter::Dim {

@@ -163,6 +163,11 @@ fn senseless_questions_are_answered_with_what_would_make_sense(lab: &Lab, whole:
     assert!(text(&reversed).contains("ends before it begins"), "{reversed}");
     let future = ask("what was the GPU temperature between 2031-06-02 08:00 and 2031-06-02 09:00?");
     assert!(text(&future).contains("lies in the future"), "{future}");
+    // A length that is not understood is never replaced by the default window.
+    for length in ["-5 hours", "5 years", "9999999999999999 days"] {
+        let unknown = ask(&format!("what was the GPU temperature in the last {length}?"));
+        assert!(text(&unknown).contains("is no length of time"), "{unknown}");
+    }
     let too_early = ask("what was the GPU temperature between 2025-05-20 08:00 and 2025-05-20 09:00?");
     assert_eq!(too_early["outcome"], "insufficient_data", "{too_early}");
 

@@ -41,6 +41,10 @@ async fn every_recorded_shop_bundle_loads_and_its_metrics_can_be_ranged_and_rank
         assert_eq!(range["outcome"], "answered", "{range}");
         assert_eq!(range["evidence"][0]["metric"], "service_latency_p95_seconds");
         assert!(range["evidence"][0]["points"].as_u64().unwrap() > 0);
+        // Recorded every five minutes, all services together: that is no gap.
+        let coverage = &range["evidence"][0]["coverage"];
+        let seen = coverage["seen"].as_u64().unwrap() as f64;
+        assert!(seen > 0.5 * coverage["expected"].as_u64().unwrap() as f64, "{coverage}");
         hold_verified(&range);
 
         let ranked = lab.ask(

@@ -11,19 +11,25 @@ const GAP_INTERVALS: f64 = 2.5;
 /// How many gaps are listed.
 const MAX_GAPS: usize = 5;
 
+/// How a series usually comes: how far apart its points are, milliseconds, and how many samples each holds.
+#[derive(Clone, Copy)]
+struct Pace {
+    distance: f64,
+    samples: f64,
+}
+
 /// The coverage of a window by series whose points are `step_ms` long; 0 for samples as they were stored.
 pub fn coverage(series: &[Series], range: TimeRange, step_ms: u64) -> Coverage {
     let step = step_ms as f64;
-    let intervals: Vec<Option<f64>> = series.iter().map(|s| usual_interval(&s.points, step)).collect();
-    let known: Vec<f64> = intervals.iter().flatten().copied().collect();
-    let typical = median(&known);
+    let paces: Vec<Option<Pace>> = series.iter().map(|s| usual_pace(&s.points, step)).collect();
+    let typical = typical(&paces);
     let mut expected = None;
     let mut gaps: BTreeMap<(Timestamp, Timestamp), Vec<&Entity>> = BTreeMap::new();
-    for (series, interval) in series.iter().zip(&intervals) {
-        let Some(interval) = interval.or(typical) else { continue };
-        let samples = (range.millis() as f64 / interval).round().max(1.0) as u64;
+    for (series, pace) in series.iter().zip(&paces) {
+        let Some(pace) = pace.or(typical) else { continue };
+        let samples = (range.millis() as f64 / pace.distance * pace.samples).round().max(1.0) as u64;
         expected = Some(expected.unwrap_or(0) + samples);
-        for (from, to) in holes(&series.points, range, step_ms, interval) {
+        for (from, to) in holes(&series.points, range, step_ms, pace.distance) {
             gaps.entry((from, to)).or_default().push(&series.entity);
         }
     }
@@ -37,25 +43,31 @@ pub fn coverage(series: &[Series], range: TimeRange, step_ms: u64) -> Coverage {
     }
 }
 
-/// The usual distance of samples in milliseconds: from how many a step usually holds, or, where it holds one at most,
-/// from how far apart points usually are.
-fn usual_interval(points: &[Point], step: f64) -> Option<f64> {
+/// The usual pace of a series. A point may hold many samples, of a step or of several stored series, and still come seldom.
+fn usual_pace(points: &[Point], step: f64) -> Option<Pace> {
     let counts: Vec<f64> = points.iter().map(|p| p.count as f64).collect();
-    let usual = median(&counts)?;
-    if step > 0.0 && usual > 1.0 {
-        return Some(step / usual);
-    }
+    let samples = median(&counts)?.max(1.0);
     let distances: Vec<f64> =
         points.windows(2).filter_map(|w| Some(millis_between(w.first()?.time, w.last()?.time))).collect();
-    median(&distances).filter(|d| *d > 0.0)
+    // Of a single point only its step can tell, and only if it holds more than one sample.
+    let alone = (step > 0.0 && samples > 1.0).then_some(step);
+    let distance = median(&distances).map(|distance| distance.max(step)).or(alone).filter(|d| *d > 0.0)?;
+    Some(Pace { distance, samples })
+}
+
+/// The pace of those that have one, for those that do not.
+fn typical(paces: &[Option<Pace>]) -> Option<Pace> {
+    let known = || paces.iter().flatten();
+    let distance = median(&known().map(|pace| pace.distance).collect::<Vec<f64>>())?;
+    let samples = median(&known().map(|pace| pace.samples).collect::<Vec<f64>>())?;
+    Some(Pace { distance, samples })
 }
 
 fn millis_between(from: Timestamp, to: Timestamp) -> f64 {
     (to.as_millisecond() - from.as_millisecond()) as f64
 }
 
-fn holes(points: &[Point], range: TimeRange, step_ms: u64, interval: f64) -> Vec<(Timestamp, Timestamp)> {
-    let usual = interval.max(step_ms as f64);
+fn holes(points: &[Point], range: TimeRange, step_ms: u64, usual: f64) -> Vec<(Timestamp, Timestamp)> {
     let step = i64::try_from(step_ms).unwrap_or(0);
     let end_of = |p: &Point| Timestamp::from_millisecond(p.time.as_millisecond() + step).unwrap_or(p.time);
     let mut holes = Vec::new();

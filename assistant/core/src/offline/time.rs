@@ -108,11 +108,11 @@ fn span_text(from: &ZonedDateTime, to: &ZonedDateTime) -> String {
 
 fn cut(meaning: &Meaning, typed: &str, as_of: Timestamp) -> Result<TimeRange, TimeFault> {
     let (from, to) = (meaning.from.timestamp(), meaning.to.timestamp());
-    if from >= to {
-        return Err(TimeFault { reason: format!("“{typed}” ends before it begins; turn it round.") });
-    }
     if from >= as_of {
         return Err(TimeFault { reason: format!("“{typed}” lies in the future; there is no data yet.") });
+    }
+    if from >= to {
+        return Err(TimeFault { reason: format!("“{typed}” ends before it begins; turn it round.") });
     }
     TimeRange::new(from, to.min(as_of))
         .ok_or_else(|| TimeFault { reason: format!("“{typed}” holds no time before now.") })
