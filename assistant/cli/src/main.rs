@@ -2,6 +2,7 @@
 
 mod arguments;
 
+use std::io::IsTerminal as _;
 use std::process::ExitCode;
 
 use clap::Parser as _;
@@ -68,7 +69,9 @@ fn log_to_stderr() {
     let wanted = environment("SIGHTLINE_LOG").unwrap_or_else(|| "warn".to_owned());
     let filter = tracing_subscriber::EnvFilter::try_new(format!("{wanted},clickhouse=off"))
         .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("warn,clickhouse=off"));
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+    // Colours are for a terminal; in a file they are noise.
+    let colours = std::io::stderr().is_terminal();
+    tracing_subscriber::fmt().with_env_filter(filter).with_ansi(colours).with_writer(std::io::stderr).init();
 }
 
 #[cfg(test)]

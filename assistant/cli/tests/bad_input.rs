@@ -242,6 +242,39 @@ async fn an_engine_that_dies_under_a_question_costs_that_question_alone() {
     hold_audit_log_whole(folder.path());
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_command_whose_engine_dies_says_so_in_one_line_and_leaves_a_whole_record() {
+    let lab = Lab::start();
+    lab.fill(&worlds::thermal().0).await;
+    let question = "top 4 hottest GPUs in the last hour";
+    let arguments = ["ask", "--json", "--as", "operator@atlas", "--as-of", worlds::END, question];
+    assert_eq!(answer(&lab.run(&arguments))["outcome"], "answered");
+    // Under way as soon as its begin record is there; stopped before, so that it cannot be over by then.
+    let mut asking = command(lab.data_dir(), &arguments);
+    let asking = asking.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped()).spawn().unwrap();
+    let begun =
+        |count: usize| lab.data_dir().join("audit.db").exists() && audited(lab.data_dir(), question).len() == count;
+    loop {
+        // It also asks the engine before the question begins, so it has to run in between.
+        signal(lab.address.pid, "STOP");
+        if begun(2) {
+            break;
+        }
+        signal(lab.address.pid, "CONT");
+        std::thread::sleep(std::time::Duration::from_millis(2));
+    }
+    signal(lab.address.pid, "KILL");
+    let output = asking.wait_with_output().unwrap();
+    if output.status.success() {
+        println!("skipped: the answer was there before the engine was stopped");
+        return;
+    }
+    let said = one_line(&output, 1);
+    assert!(said.contains("engine"), "{said}");
+    assert_eq!(audited(lab.data_dir(), question)[0].outcome(), "error");
+    hold_audit_log_whole(lab.data_dir());
+}
+
 #[test]
 fn without_its_library_the_engine_says_how_to_get_it() {
     let folder = tempfile::tempdir().unwrap();

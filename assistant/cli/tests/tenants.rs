@@ -9,7 +9,7 @@ mod worlds;
 use std::path::PathBuf;
 
 use harness::Lab;
-use redact::redacted;
+use redact::{redacted, redacted_but_reads};
 use serde_json::Value;
 use worlds::CANARY;
 
@@ -18,16 +18,25 @@ fn ask(lab: &Lab, bundle: &PathBuf, principal: &str, question: &str) -> Value {
 }
 
 /// Two questions at once.
-fn both(lab: &Lab, bundle: &PathBuf, principal: &str, questions: [String; 2]) -> [Value; 2] {
+fn both(lab: &Lab, bundle: &PathBuf, principals: [&str; 2], questions: [String; 2]) -> [Value; 2] {
+    let [first, second] = &questions;
     std::thread::scope(|scope| {
-        let asked = questions.map(|question| scope.spawn(move || ask(lab, bundle, principal, &question)));
-        asked.map(|thread| thread.join().unwrap())
+        let other = scope.spawn(|| ask(lab, bundle, principals[1], second));
+        [ask(lab, bundle, principals[0], first), other.join().unwrap()]
     })
 }
 
 /// The answer as bytes, with names taken out that the question itself brought in.
 fn bytes(answer: &Value, names: &[&str]) -> String {
-    let mut text = serde_json::to_string(&redacted(answer)).unwrap();
+    without(serde_json::to_string(&redacted(answer)).unwrap(), names)
+}
+
+/// The same, with how much was read: that, too, must not tell whether a job is there.
+fn bytes_with_reads(answer: &Value, names: &[&str]) -> String {
+    without(serde_json::to_string(&redacted_but_reads(answer)).unwrap(), names)
+}
+
+fn without(mut text: String, names: &[&str]) -> String {
     for name in names {
         text = text.replace(name, "[name]").replace(&name.to_lowercase(), "[name]");
     }
@@ -63,13 +72,11 @@ fn a_job_of_the_other_tenant_is_answered_like_one_that_does_not_exist(lab: &Lab,
         "top 3 hottest GPUs of job JOB in the last hour",
         "Compare GPU power of job JOB in the last hour and the hour before",
     ] {
-        for principal in ["viewer@atlas", "operator@atlas"] {
-            // As near to a visible name as the other's, so that near names are the same.
-            let [there, absent] =
-                both(lab, bundle, principal, ["J4712", "J4713"].map(|job| question.replace("JOB", job)));
-            assert_ne!(there["outcome"], "answered", "{question}: {there}");
-            assert_eq!(bytes(&there, &["J4712"]), bytes(&absent, &["J4713"]), "{principal}: {question}");
-        }
+        // As near to a visible name as the other's, so that near names are the same.
+        let [there, absent] =
+            both(lab, bundle, ["viewer@atlas"; 2], ["J4712", "J4713"].map(|job| question.replace("JOB", job)));
+        assert_ne!(there["outcome"], "answered", "{question}: {there}");
+        assert_eq!(bytes_with_reads(&there, &["J4712"]), bytes_with_reads(&absent, &["J4713"]), "{question}");
     }
 }
 
@@ -82,7 +89,7 @@ fn other_names_of_the_other_tenant_are_answered_like_ones_that_do_not_exist(lab:
         "Why was job NAME slow?",
     ] {
         let [first, second] =
-            both(lab, bundle, "viewer@atlas", [&there, &absent].map(|name| question.replace("NAME", name)));
+            both(lab, bundle, ["viewer@atlas"; 2], [&there, &absent].map(|name| question.replace("NAME", name)));
         assert_eq!(bytes(&first, &[&there]), bytes(&second, &[&absent]), "{question}");
     }
     let question = "What was the GPU temperature of cluster NAME in the last 2 hours?";
@@ -95,7 +102,7 @@ fn no_answer_holds_text_of_the_other_tenants_rows(lab: &Lab, bundle: &PathBuf) {
     for question in [
         "Why was training job J4711 slow in the last 4 hours?",
         "Why was training job J471 slow?",
-        "Why was job J47122 slow?",
+        "Why was job J4799 slow?",
         "Why was the training job slow?",
         "Why was job zyzzyv slow?",
         "Why was job run-7 slow?",
@@ -108,15 +115,12 @@ fn no_answer_holds_text_of_the_other_tenants_rows(lab: &Lab, bundle: &PathBuf) {
         "show Xid errors in the last 4 hours",
         "which alerts and events were there in the last 4 hours?",
     ] {
-        for principal in ["viewer@atlas", "operator@atlas"] {
-            let answer = ask(lab, bundle, principal, question);
+        for answer in both(lab, bundle, ["viewer@atlas", "operator@atlas"], [question; 2].map(str::to_owned)) {
             // What the question itself says is echoed.
             let said = serde_json::to_string(&answer).unwrap().replace(question, "");
-            let typed = question.contains("zyzzyv");
-            assert!(typed || !said.contains(CANARY), "{principal}: {question}: {said}");
+            assert!(question.contains("zyzzyv") || !said.contains(CANARY), "{question}: {said}");
             for theirs in ["J4712", "borealis", "zyzzyva01", "zyzzyva-run-7", "zyzzyva-pretrain"] {
-                let asked = question.contains(theirs);
-                assert!(asked || !said.contains(theirs), "{principal}: {question}: {theirs}: {said}");
+                assert!(!said.contains(theirs), "{question}: {theirs}: {said}");
             }
         }
     }
@@ -130,7 +134,7 @@ fn a_tenant_that_is_named_is_refused_in_the_same_words_whether_it_exists_or_not(
         "Compare GPU power of tenant NAME today and yesterday",
     ] {
         let [there, absent] =
-            both(lab, bundle, "viewer@atlas", ["borealis", "cygnusab"].map(|name| question.replace("NAME", name)));
+            both(lab, bundle, ["viewer@atlas"; 2], ["borealis", "cygnusab"].map(|name| question.replace("NAME", name)));
         assert_eq!(there["outcome"], "refused", "{there}");
         assert_eq!(there["cost"]["queries"], 0, "{there}");
         assert_eq!(bytes(&there, &["borealis"]), bytes(&absent, &["cygnusab"]), "{question}");

@@ -36,8 +36,13 @@ impl Drop for KillOnDrop {
         let Some((client, id)) = self.armed.take() else { return };
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
         runtime.spawn(async move {
-            if let Err(error) = kill_and_verify(&client, &id).await {
-                tracing::warn!(query_id = %id, %error, "an abandoned query could not be stopped");
+            match kill_and_verify(&client, &id).await {
+                Ok(()) => {}
+                // The question itself has told of it already, and the query ends with the engine or at its own time limit.
+                Err(EngineError::Unreachable) => {
+                    tracing::debug!(query_id = %id, "the engine of an abandoned query is gone")
+                }
+                Err(error) => tracing::warn!(query_id = %id, %error, "an abandoned query could not be stopped"),
             }
         });
     }
