@@ -36,6 +36,7 @@ async fn the_service_answers_refuses_and_ends_as_it_should() {
     what_cannot_be_taken_is_refused_with_a_problem_document(&service).await;
     a_question_can_be_stopped_by_its_asker_alone(&service).await;
     a_client_that_goes_away_stops_its_question(&service).await;
+    clients_that_go_away_at_any_moment_leave_one_ending_each(&service, folder.path()).await;
     thirty_questions_at_once_are_all_answered(&service).await;
     a_second_service_on_the_folder_shares_the_engine(&service, folder.path()).await;
     a_taken_port_is_told_in_one_line(&service);
@@ -199,6 +200,27 @@ async fn a_client_that_goes_away_stops_its_question(service: &Service) {
     }
     signal(engine, "CONT");
     assert_eq!(service.answer("viewer@atlas", HOTTEST, end()).await["outcome"], "answered");
+}
+
+/// Waits a little longer each time, so that questions are left while they begin, read, and are written down.
+async fn clients_that_go_away_at_any_moment_leave_one_ending_each(service: &Service, data_dir: &Path) {
+    let question = "top 11 hottest GPUs in the last hour";
+    let body = json!({ "question": question, "as_of": end() });
+    for step in 0..60 {
+        let waiting = tokio::spawn(service.chat("viewer@atlas", &body).send());
+        tokio::time::sleep(std::time::Duration::from_millis(step * 2)).await;
+        waiting.abort();
+    }
+    wait_until("all of them have ended", || service.audited(question).iter().all(|line| line.complete.is_some()));
+    let log = rusqlite::Connection::open(data_dir.join("audit.db")).unwrap();
+    let twice: u64 = log
+        .query_row(
+            "SELECT count() FROM (SELECT question_id FROM record WHERE kind = 'complete' GROUP BY question_id HAVING count() > 1)",
+            [],
+            |row| row.get(0),
+        )
+        .unwrap();
+    assert_eq!(twice, 0, "questions that ended twice");
 }
 
 async fn thirty_questions_at_once_are_all_answered(service: &Service) {

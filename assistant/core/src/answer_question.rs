@@ -95,6 +95,7 @@ pub async fn answer_question(
         let begun = begin(assistant, question).await?;
         events.emit(Event::Accepted { question_id: question.id.clone() });
         let answered = plan_run_ground(assistant, question, events, begun).await;
+        events.closing();
         complete(assistant, question, answered.as_ref()).await;
         let answer = answered?;
         events.emit(Event::Answer(Box::new(answer.clone())));

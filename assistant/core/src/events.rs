@@ -71,6 +71,10 @@ impl Event {
 pub trait Events: Send + Sync {
     /// Takes one event.
     fn emit(&self, event: Event);
+
+    /// Planning and reading are over and the complete record is being written. A question that is stopped from here on has to be
+    /// let end, or it would be recorded twice.
+    fn closing(&self) {}
 }
 
 /// Nobody waits.

@@ -2,6 +2,7 @@
 
 use std::convert::Infallible;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use axum::Json;
@@ -48,11 +49,18 @@ enum Ended {
 }
 
 /// Sends events into a channel. Nobody listening is no fault.
-struct Channel(mpsc::UnboundedSender<Event>);
+struct Channel {
+    events: mpsc::UnboundedSender<Event>,
+    closing: AtomicBool,
+}
 
 impl Channel {
+    fn new(events: mpsc::UnboundedSender<Event>) -> Self {
+        Self { events, closing: AtomicBool::new(false) }
+    }
+
     fn send(&self, event: Event) {
-        drop(self.0.send(event));
+        drop(self.events.send(event));
     }
 }
 
@@ -67,6 +75,10 @@ impl Events for Channel {
             | Event::ToolResult { .. }
             | Event::Claim(_)) => self.send(event),
         }
+    }
+
+    fn closing(&self) {
+        self.closing.store(true, Ordering::Release);
     }
 }
 
@@ -153,7 +165,7 @@ fn start(service: &Service, principal: Principal, request: ChatRequest) -> Resul
     let stop = StopOnDrop { service: service.clone(), question_id: question_id.clone(), principal: asker };
     let service = service.clone();
     tokio::spawn(async move {
-        let end = run(&service, &question, Channel(send_event), stopped, permit).await;
+        let end = run(&service, &question, Channel::new(send_event), stopped, permit).await;
         service.leave(question.id.as_str());
         drop(send_end.send(end));
     });
@@ -199,23 +211,31 @@ async fn run(
     _permit: OwnedSemaphorePermit,
 ) -> Ended {
     let assistant = service.assistant();
+    let mut answering = Box::pin(answer_question(assistant, question, &events));
     let reason = tokio::select! {
         biased;
-        answered = answer_question(assistant, question, &events) => {
-            return match answered {
-                Ok(answer) => {
-                    keep(service, &answer, &question.principal);
-                    events.send(Event::Answer(Box::new(answer.clone())));
-                    Ended::Answered(Box::new(answer))
-                }
-                Err(error) => Ended::Failed(error),
-            };
-        }
+        answered = &mut answering => return ended(service, question, &events, answered),
         _ = stopped.wait_for(|stop| *stop) => "the question was stopped",
         () = tokio::time::sleep(DEADLINE) => "the question took longer than two minutes and was stopped; ask about a shorter time range",
     };
+    if events.closing.load(Ordering::Acquire) {
+        let answered = answering.await;
+        return ended(service, question, &events, answered);
+    }
+    drop(answering);
     record_cancelled(assistant, question, reason).await;
     Ended::Stopped(reason)
+}
+
+fn ended(service: &Service, question: &Question, events: &Channel, answered: Result<Answer, AskError>) -> Ended {
+    match answered {
+        Ok(answer) => {
+            keep(service, &answer, &question.principal);
+            events.send(Event::Answer(Box::new(answer.clone())));
+            Ended::Answered(Box::new(answer))
+        }
+        Err(error) => Ended::Failed(error),
+    }
 }
 
 /// An answer whose evidence cannot be kept is still an answer; its points cannot be looked at later, and the log says why.
