@@ -4,6 +4,7 @@
 //! marks the culprit. Physics separates the reasons: a power-limited or clock-locked GPU runs cooler than its peers, so a
 //! slow GPU that is hotter has a cooling fault.
 
+use jiff::Timestamp;
 use sightline_analysis::{Direction, Sample, median, quantile, ratio_to_peers, robust_scale};
 use sightline_model::{Entity, TimeRange};
 
@@ -13,7 +14,7 @@ use crate::level::{Excursion, best_level, excursion, segments};
 use crate::observation::{Observations, Placement};
 use crate::pace::Onset;
 use crate::signal::Signal;
-use crate::view::{Member, View};
+use crate::view::{Member, View, shift};
 
 /// Peers that agree more closely than this are taken to scatter this much, as a share of their median: healthy boards of
 /// one model differ by a percent or two in clock under a common power limit.
@@ -225,8 +226,12 @@ fn explain(views: &Views<'_>, placement: &Placement, range: TimeRange, basis: Ba
         return (Reason::Power, false);
     }
     let says_nothing = reasons.is_some_and(|view| view.of(placement).is_some());
-    if !says_nothing && draws_less && power_is_steadier_than_clock(views, placement, range) {
-        return (Reason::Power, false);
+    if !says_nothing && draws_less && !is_free_of_limits(views, placement, range) {
+        let governed = regains_clock(views, placement, range)
+            .unwrap_or_else(|| power_is_steadier_than_clock(views, placement, range));
+        if governed {
+            return (Reason::Power, false);
+        }
     }
     (Reason::Unexplained, says_nothing)
 }
@@ -287,6 +292,48 @@ fn grew(views: &Views<'_>, signal: Signal, placement: &Placement, range: TimeRan
         view.members.iter().filter(|m| m.entity != member.entity).filter_map(|m| m.sum(range)).collect();
     let peers = median(&others).unwrap_or(0.0);
     own >= 0.1 * range.seconds() * 1e9 && own >= 10.0 * peers
+}
+
+/// Whether what is collected speaks against a power limit: time under power limits does not grow, or the limit is known and
+/// the GPU draws far less.
+fn is_free_of_limits(views: &Views<'_>, placement: &Placement, range: TimeRange) -> bool {
+    let value = |signal: Signal| views.coarse(signal)?.of(placement)?.median(range);
+    let not_counted = views
+        .coarse(Signal::PowerViolation)
+        .filter(|view| view.is_increase())
+        .and_then(|view| view.of(placement))
+        .is_some_and(|m| m.sum(range) == Some(0.0));
+    let far_below = match (value(Signal::Power), value(Signal::PowerLimit)) {
+        (Some(power), Some(limit)) => power < limit * LIGHTER,
+        _ => false,
+    };
+    not_counted || far_below
+}
+
+/// Load has lightened when power falls below this share of its level: several times its scatter under a steady load.
+const LIGHTER: f64 = 0.8;
+
+/// So often must the load lighten for the clock's answer to be judged.
+const MIN_LIGHT: usize = 3;
+
+/// Whether the clock comes back when the load lightens. A power limit gives it back as soon as there is power to spare; a
+/// clock that is held down otherwise stays where it is. `None` when the load did not lighten, or nothing tells what a full
+/// clock is.
+fn regains_clock(views: &Views<'_>, placement: &Placement, range: TimeRange) -> Option<bool> {
+    let (power_view, clock_view) = (views.coarse(Signal::Power)?, views.coarse(Signal::SmClock)?);
+    let (power, clock) = (power_view.of(placement)?, clock_view.of(placement)?);
+    let (usual, low) = (power.median(range)?, clock.median(range)?);
+    let own_best = clock.points.iter().map(|p| p.value).reduce(f64::max);
+    let full = clock_view.peers(clock.entity, range).or(own_best).filter(|full| *full > low)?;
+    let step = power_view.step_ms.max(clock_view.step_ms);
+    // At its ends the stretch may hold the change itself.
+    let inner = TimeRange::new(shift(range.from(), 2 * step), shift(range.to(), -2 * step))?;
+    let light: Vec<Timestamp> = power.within(inner).filter(|p| p.min < LIGHTER * usual).map(|p| p.time).collect();
+    let back = |at: &&Timestamp| {
+        let near = TimeRange::new(shift(**at, -step), shift(**at, step));
+        near.and_then(|near| clock.max(near)).is_some_and(|most| most > (low + full) / 2.0)
+    };
+    (light.len() >= MIN_LIGHT).then(|| light.iter().filter(back).count() * 2 >= light.len())
 }
 
 /// A power limit holds power still while the clock moves to obey it; a locked clock stands still while power moves.

@@ -142,12 +142,14 @@ fn evidence_of(quantity: &Quantity) -> Option<EvidenceId> {
     }
 }
 
-/// What `{gpu}` and `{node}` read like for an entity: `GPU {gpu} on {node}`, `node {node}`, `rank {rank}`, or the job.
+/// What `{gpu}`, `{rank}` and `{node}` read like for an entity: `GPU {gpu} on {node}`, `rank {rank} on {node}`, `node {node}`,
+/// `rank {rank}`, or the job.
 pub(crate) fn who(entity: &Entity) -> &'static str {
     match (entity.contains_key("gpu"), entity.contains_key("node"), entity.contains_key("rank")) {
         (true, true, _) => "GPU {gpu} on {node}",
         (true, false, _) => "GPU {gpu}",
-        (false, true, _) => "node {node}",
+        (false, true, true) => "rank {rank} on {node}",
+        (false, true, false) => "node {node}",
         (false, false, true) => "rank {rank}",
         (false, false, false) => "the job",
     }

@@ -2,7 +2,8 @@
 //!
 //! Speaks for it: rows remapped, a remap that failed, double-bit errors, Xids of the memory and hardware classes. Rules it
 //! out: counters that were collected and did not move, and no such Xid. Trap: the sticky Xid gauge shows old codes; only a code that
-//! is new in the window counts.
+//! is new in the window counts. What NVIDIA says to watch only, such as a row remapped after correctable errors, is a hint; it is
+//! more when the GPU that reports it is the worker that all others wait for.
 
 use jiff::Timestamp;
 use sightline_analysis::increase;
@@ -20,60 +21,89 @@ pub(crate) const CHECK: Check = Check { id: "hardware_degradation", assess };
 
 const COUNTERS: [Signal; 3] = [Signal::RemappedUncorrectable, Signal::DoubleBitErrors, Signal::RemappedCorrectable];
 
-fn assess(case: &Case<'_>) -> Finding {
-    let mut claims: Vec<DraftClaim> = Vec::new();
-    let mut components: Vec<Component> = Vec::new();
-    let mut onset: Option<Timestamp> = None;
-    let mut harmful = false;
-    let mut add = |component: Component, at: Option<Timestamp>, claim: DraftClaim, harms: bool| {
-        harmful |= harms;
-        if !components.contains(&component) {
-            components.push(component);
+/// What the hardware reports about itself.
+#[derive(Debug, Default)]
+pub(crate) struct Reported {
+    claims: Vec<DraftClaim>,
+    components: Vec<Component>,
+    onset: Option<Timestamp>,
+    harmful: bool,
+    /// The step of the slowest counter among them.
+    step_ms: i64,
+}
+
+impl Reported {
+    fn add(&mut self, component: Component, at: Option<Timestamp>, claim: DraftClaim, harms: bool) {
+        self.harmful |= harms;
+        if !self.components.contains(&component) {
+            self.components.push(component);
         }
-        onset = [onset, at].into_iter().flatten().min();
-        claims.push(claim);
-    };
+        self.onset = [self.onset, at].into_iter().flatten().min();
+        self.claims.push(claim);
+    }
+
+    /// Whether a slow worker is the GPU or the node that reports errors, and these are not known to be of another time.
+    pub(crate) fn explains(&self, case: &Case<'_>, worker: &Component) -> bool {
+        let same = |c: &Component| c.iter().all(|(key, value)| worker.get(key) == Some(value));
+        self.components.iter().any(same) && case.coincides(self.onset, self.step_ms) != Some(false)
+    }
+}
+
+/// Everything that the job's GPUs report.
+pub(crate) fn reported(case: &Case<'_>) -> Reported {
+    let mut all = Reported::default();
     for xid in &case.xids {
         let hardware =
             xid.info().is_some_and(|i| matches!(i.class, XidClass::Memory | XidClass::Hardware | XidClass::Firmware));
         if hardware && !xid.follows {
             let watched = xid.info().is_some_and(|i| matches!(i.action, XidAction::Watch | XidAction::Ignore));
-            add(xid.component(), Some(xid.at), xid.claim(), !watched);
+            all.add(xid.component(), Some(xid.at), xid.claim(), !watched);
         }
     }
     for signal in COUNTERS {
         let Some(view) = case.view(signal) else { continue };
         for member in &view.members {
             if let Some((at, claim)) = growth(view, member) {
-                add(member.component(), at, claim, signal != Signal::RemappedCorrectable);
+                all.add(member.component(), at, claim, signal != Signal::RemappedCorrectable);
+                all.step_ms = all.step_ms.max(view.step_ms);
             }
         }
     }
     if let Some(view) = case.view(Signal::RemapFailed) {
         for member in &view.members {
             if member.max(case.window).is_some_and(|failed| failed >= 1.0) {
-                add(member.component(), None, failed_claim(case, view, member), true);
+                all.add(member.component(), None, failed_claim(case, view, member), true);
             }
         }
     }
-    let magnitude = claims.len() as f64;
-    let Some(first) = components.first() else { return nothing(case) };
-    let coincides = case.coincides(onset, 0);
+    all
+}
+
+fn assess(case: &Case<'_>) -> Finding {
+    let all = reported(case);
+    let Some(first) = all.components.first() else { return nothing(case) };
+    let slow = super::slow_worker::unexplained(case).filter(|worker| all.explains(case, worker));
     let why = case.about(
         first,
         "GPU {gpu} on {node} reports memory or hardware errors that are new in this window.",
         "A GPU of the job reports memory or hardware errors that are new in this window.",
     );
-    let why = why.cite_all(&claims);
-    Finding::Supported(Box::new(Support {
+    let why = why.cite_all(&all.claims);
+    let strength = match (all.harmful, slow) {
+        (true, _) => Strength::Proof,
+        // It is the GPU that the others wait for, and nothing else explains why.
+        (false, Some(_)) => Strength::Pattern,
         // What NVIDIA says to watch only (a remapped row, a corrected error) slows nothing down by itself.
-        strength: if harmful { Strength::Proof } else { Strength::Hint },
-        coincides,
-        magnitude,
-        components,
-        onset,
+        (false, None) => Strength::Hint,
+    };
+    Finding::Supported(Box::new(Support {
+        strength,
+        coincides: case.coincides(all.onset, all.step_ms),
+        magnitude: all.claims.len() as f64,
+        components: all.components,
+        onset: all.onset,
         why: why.claim(),
-        claims,
+        claims: all.claims,
         fault: true,
     }))
 }

@@ -43,6 +43,12 @@ fn assess(case: &Case<'_>) -> Finding {
             Sentence::new("Ruled out: the job waits for a slow GPU, not for the network.").claim(),
         );
     }
+    if let Some((view, odd, what)) = super::slow_worker::standing_out(case) {
+        let text = format!("Ruled out: {} {what}; the job waits for it and not for the network.", who(odd.entity));
+        return Finding::RuledOut(
+            Sentence::new(&text).entity(view.evidence, odd.entity).cite(&view.evidence.id).claim(),
+        );
+    }
     for view in collected {
         let risen: Vec<(&Member<'_>, f64)> = view
             .members
@@ -56,6 +62,9 @@ fn assess(case: &Case<'_>) -> Finding {
     }
     if let Some(view) = communication {
         let step = slowdown.factor - 1.0;
+        if let Some(awaited) = awaited(view, slowdown) {
+            return Finding::RuledOut(awaited);
+        }
         let risen = view.members.iter().filter(|m| ratio(m, slowdown).is_some_and(|r| r - 1.0 > step)).count();
         if let Some(member) = view.members.first().filter(|_| risen * 2 > view.members.len()) {
             return supported(case, view, member, slowdown, slowdown.factor, Strength::Pattern);
@@ -63,6 +72,22 @@ fn assess(case: &Case<'_>) -> Finding {
     }
     let why = Sentence::new("Ruled out: no sign of congestion rose with the slowdown.");
     Finding::RuledOut(why.claim())
+}
+
+/// Congestion is felt at both ends of every exchange. Who waits no longer than before while most others do is the one that
+/// they wait for.
+fn awaited(view: &View<'_>, slowdown: &Slowdown<'_>) -> Option<DraftClaim> {
+    let step = slowdown.factor - 1.0;
+    let rises: Vec<(&Member<'_>, f64)> =
+        view.members.iter().filter_map(|m| Some((m, ratio(m, slowdown)? - 1.0))).collect();
+    let risen = rises.iter().filter(|(_, r)| *r > step).count();
+    let (member, _) = rises.iter().find(|(_, r)| *r < step / 2.0)?;
+    let text = format!(
+        "Ruled out: {} communicates no longer than before while most others wait, so they wait for it and not for the network.",
+        who(member.entity)
+    );
+    (risen * 2 > rises.len())
+        .then(|| Sentence::new(&text).entity(view.evidence, member.entity).cite(&view.evidence.id).claim())
 }
 
 /// The level in the slow stretch over the one in the good stretch; what was zero before counts from a hundredth of now.

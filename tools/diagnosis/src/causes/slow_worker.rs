@@ -10,6 +10,7 @@ use sightline_model::{Component, DraftClaim, Entity, Evidence, Relation, Stat, T
 
 use crate::case::Case;
 use crate::cause::{Check, Finding, MIN_RELATIVE, OUTLIER_Z, Strength, Support};
+use crate::causes::hardware_degradation;
 use crate::clocks::{Basis, LowClock, Reason, Side, distance};
 use crate::level::{excursion, segments};
 use crate::pace::Onset;
@@ -20,27 +21,24 @@ use crate::view::View;
 pub(crate) const CHECK: Check = Check { id: "slow_worker", assess };
 
 fn assess(case: &Case<'_>) -> Finding {
-    let unexplained: Vec<&LowClock<'_>> = case.clocks.iter().filter(|c| c.reason == Reason::Unexplained).collect();
-    if let Some(worst) = unexplained.first() {
-        return by_clock(case, worst, &unexplained);
-    }
+    let low = low_without_reason(case);
     let explained = case.clocks.iter().any(|c| c.reason != Reason::Idle);
+    if let Some(worker) = unexplained(case)
+        && hardware_degradation::reported(case).explains(case, &worker)
+    {
+        let named = case.about(
+            &worker,
+            "Ruled out as a cause of its own: GPU {gpu} on {node} is slow, and it reports errors that tell why.",
+            "Ruled out as a cause of its own: the slow worker reports errors that tell why.",
+        );
+        return Finding::RuledOut(named.claim());
+    }
+    if let Some(worst) = low.first() {
+        return by_clock(case, worst, &low);
+    }
     if !explained {
-        let others = [
-            (Signal::ComputeTime, Direction::Rise, "computes longer per step than its peers", Strength::Pattern),
-            (
-                Signal::CommunicationTime,
-                Direction::Fall,
-                "waits less for the others than they wait for it",
-                Strength::Pattern,
-            ),
-        ];
-        for (signal, direction, what, strength) in others {
-            if let Some(view) = case.view(signal)
-                && let Some(odd) = odd_one(case, view, direction)
-            {
-                return by_rank(case, view, &odd, what, strength);
-            }
+        if let Some((view, odd, what)) = standing_out(case) {
+            return by_rank(case, view, &odd, what, Strength::Pattern);
         }
         if let Some(found) = idle_while_others_wait(case) {
             return found;
@@ -60,6 +58,44 @@ fn assess(case: &Case<'_>) -> Finding {
         (_, _, None) => Sentence::new("Ruled out: no rank of the job computes longer than its peers."),
     };
     Finding::RuledOut(why.claim())
+}
+
+fn low_without_reason<'c, 'a>(case: &'c Case<'a>) -> Vec<&'c LowClock<'a>> {
+    case.clocks.iter().filter(|c| c.reason == Reason::Unexplained).collect()
+}
+
+/// The worker that stands out although neither heat nor power explains it.
+pub(crate) fn unexplained(case: &Case<'_>) -> Option<Component> {
+    if let Some(low) = low_without_reason(case).first() {
+        return Some(low.placement.component());
+    }
+    let explained = case.clocks.iter().any(|c| c.reason != Reason::Idle);
+    standing_out(case).filter(|_| !explained).map(|(_, odd, _)| odd.component)
+}
+
+/// The rank that all others wait for, by the job's own timers, and what it does.
+pub(crate) fn standing_out<'c, 'a>(case: &'c Case<'a>) -> Option<(&'c View<'a>, OddOne<'a>, &'static str)> {
+    [
+        (Signal::ComputeTime, Direction::Rise, "computes longer per step than its peers"),
+        (Signal::CommunicationTime, Direction::Fall, "waits less for the others than they wait for it"),
+    ]
+    .into_iter()
+    .find_map(|(signal, direction, what)| {
+        let view = case.view(signal)?;
+        let odd = odd_one(case, view, direction).filter(|odd| matters(case, view, odd))?;
+        Some((view, odd, what))
+    })
+}
+
+/// A difference between ranks costs time only if it is a part of the step that counts.
+fn matters(case: &Case<'_>, view: &View<'_>, odd: &OddOne<'_>) -> bool {
+    let own = view.members.iter().find(|m| m.entity == odd.entity).and_then(|m| m.median(odd.range));
+    let step = case.view(Signal::StepTime).and_then(|v| v.typical(odd.range));
+    match (own, view.peers(odd.entity, odd.range), step) {
+        (Some(own), Some(peers), Some(step)) => (own - peers).abs() >= MIN_RELATIVE * step,
+        // Without a step time the rank's own excess has to do.
+        _ => true,
+    }
 }
 
 fn by_clock(case: &Case<'_>, worst: &LowClock<'_>, all: &[&LowClock<'_>]) -> Finding {
