@@ -65,7 +65,11 @@ const showAnswer = (answer) => {
   answerId = answer.answer_id;
   byId("headline").textContent = answer.headline;
   byId("window").textContent = answer.time_range ? `Window: ${answer.time_range.how}` : "";
-  byId("causes").replaceChildren(...answer.causes.map(causeCard));
+  const supported = answer.causes.filter((c) => c.status === "supported");
+  const others = answer.causes.filter((c) => c.status !== "supported");
+  const rest = element("details");
+  rest.append(element("summary", `${others.length} other causes were looked at and ruled out, or could not be checked`), ...others.map(causeCard));
+  byId("causes").replaceChildren(...supported.map(causeCard), ...(others.length ? [rest] : []));
   byId("facts").replaceChildren(...list("Facts", answer.claims.map(sentence)));
   const notes = [["Choices", answer.choices.map((c) => `${c.label}: ${c.question}`)], ["Data health", answer.data_health], ["Next steps", answer.next_steps], ["You could ask", answer.suggestions]];
   byId("notes").replaceChildren(...notes.flatMap(([title, lines]) => list(title, lines.map((line) => element("li", line)))));
