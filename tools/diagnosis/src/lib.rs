@@ -25,6 +25,8 @@ mod diagnose_tests;
 #[cfg(test)]
 mod drawn_tests;
 #[cfg(test)]
+mod look_alikes_tests;
+#[cfg(test)]
 mod worlds;
 
 pub use cause::MIN_RELATIVE;

@@ -154,6 +154,15 @@ impl World {
                     .map(|p| (p.component(), p.node.trim_start_matches('n').parse().unwrap(), p.gpu.parse().unwrap()))
                     .collect(),
                 Scope::Node => (0..self.nodes).map(|n| (Entity::from([("node".to_owned(), node(n))]), n, 0)).collect(),
+                Scope::Job if matches!(signal, Signal::ComputeTime | Signal::CommunicationTime) => {
+                    let ranks = (0..self.nodes).flat_map(|n| (0..self.gpus).map(move |g| (n, g)));
+                    ranks
+                        .map(|(n, g)| {
+                            let rank = (n * self.gpus + g).to_string();
+                            (Entity::from([("node".to_owned(), node(n)), ("rank".to_owned(), rank)]), n, g)
+                        })
+                        .collect()
+                }
                 Scope::Job => vec![(Entity::from([("job".to_owned(), "J123".to_owned())]), 0, 0)],
             };
             let series = members

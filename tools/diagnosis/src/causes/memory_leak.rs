@@ -175,12 +175,15 @@ fn drift<'v, 'a>(view: &'v View<'a>, member: &'v Member<'a>, sign: f64) -> Optio
     Some(Leak { view, member, trend, out: None })
 }
 
-/// The first sample from which on memory has run out; none when it came back.
+/// The sample at which memory had run out, for good: the first one at the level where what is left stays.
 fn run_out(samples: &[Sample]) -> Option<usize> {
     let most = quantile(&values(samples), 0.95)?;
-    let gone = |s: &Sample| s.value < RUN_OUT * most;
-    let from = samples.iter().rposition(|s| !gone(s))? + 1;
-    (from < samples.len()).then_some(from)
+    let scarce = |s: &Sample| s.value < RUN_OUT * most;
+    let from = samples.iter().rposition(|s| !scarce(s))? + 1;
+    let tail = samples.get(from..)?;
+    let left = median(&values(tail.get(tail.len() / 2..)?))?;
+    let at = tail.iter().position(|s| s.value <= left + most * RUN_OUT / 10.0)?;
+    Some(from + at)
 }
 
 fn steady_drift(samples: &[Sample], sign: f64) -> Option<Trend> {
