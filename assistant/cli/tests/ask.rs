@@ -1,12 +1,14 @@
 //! `sightline ask` on a recorded incident: what it prints, who may ask, as of when, in which zone.
 
+#![cfg(test)]
+
 mod harness;
 #[path = "harness/redact.rs"]
 mod redact;
 #[path = "harness/worlds.rs"]
 mod worlds;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use harness::{Lab, answer, stderr};
 use redact::{redacted_text, shortened};
@@ -32,7 +34,7 @@ async fn the_line_from_a_recorded_incident_to_a_printed_answer_holds() {
     wrong_options_are_usage_errors_of_one_line(&lab, &thermal);
 }
 
-fn the_answer_names_cause_gpu_and_onset_and_every_row_of_evidence_can_be_run_again(lab: &Lab, bundle: &PathBuf) {
+fn the_answer_names_cause_gpu_and_onset_and_every_row_of_evidence_can_be_run_again(lab: &Lab, bundle: &Path) {
     let truth = worlds::thermal().1;
     let answer = lab.ask(bundle, &["--as", "operator@atlas", "--as-of", worlds::END], QUESTION);
     let cause = &answer["causes"][0];
@@ -55,14 +57,14 @@ fn the_answer_names_cause_gpu_and_onset_and_every_row_of_evidence_can_be_run_aga
     insta::assert_json_snapshot!("a_thermal_incident", shortened(&answer));
 }
 
-fn the_text_says_the_same_for_a_person(lab: &Lab, bundle: &PathBuf) {
+fn the_text_says_the_same_for_a_person(lab: &Lab, bundle: &Path) {
     let bundle = bundle.to_str().unwrap();
     let output = lab.run(&["ask", "--bundle", bundle, "--as", "operator@atlas", "--tz", "Europe/Berlin", QUESTION]);
     assert!(output.status.success(), "{}", stderr(&output));
     insta::assert_snapshot!("a_thermal_incident_as_text", redacted_text(&String::from_utf8(output.stdout).unwrap()));
 }
 
-fn stdout_holds_one_document_and_the_latest_sample_is_said_on_stderr(lab: &Lab, bundle: &PathBuf) {
+fn stdout_holds_one_document_and_the_latest_sample_is_said_on_stderr(lab: &Lab, bundle: &Path) {
     let bundle = bundle.to_str().unwrap();
     let output = lab.run(&["ask", "--json", "--bundle", bundle, "--tz", "Asia/Tokyo", QUESTION]);
     let mut documents = serde_json::Deserializer::from_slice(&output.stdout).into_iter::<Value>();
@@ -77,7 +79,7 @@ fn stdout_holds_one_document_and_the_latest_sample_is_said_on_stderr(lab: &Lab, 
     assert_eq!(answer["time_range"]["time_zone"], "Asia/Tokyo");
 }
 
-fn without_as_only_the_only_tenants_operator_asks(lab: &Lab, one: &PathBuf, two: &PathBuf) {
+fn without_as_only_the_only_tenants_operator_asks(lab: &Lab, one: &Path, two: &Path) {
     let alone = lab.ask(one, &["--as-of", worlds::END], QUESTION);
     assert_eq!(alone["outcome"], "answered");
     let output = lab.run(&["ask", "--json", "--bundle", two.to_str().unwrap(), QUESTION]);
@@ -93,7 +95,7 @@ fn without_as_only_the_only_tenants_operator_asks(lab: &Lab, one: &PathBuf, two:
     assert_eq!(lab.run(&["ask", "--json", QUESTION]).status.code(), Some(2));
 }
 
-fn wrong_options_are_usage_errors_of_one_line(lab: &Lab, bundle: &PathBuf) {
+fn wrong_options_are_usage_errors_of_one_line(lab: &Lab, bundle: &Path) {
     let bundle = bundle.to_str().unwrap();
     let cases: [(&[&str], &str); 6] = [
         (&["--as", "nobody@nowhere"], "there is no principal `nobody@nowhere`"),

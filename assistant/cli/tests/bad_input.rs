@@ -1,5 +1,7 @@
 //! Bad input and bad days: damaged files, questions that make no sense, an engine that dies, a disk that is full.
 
+#![cfg(test)]
+
 mod harness;
 #[path = "harness/service.rs"]
 mod service;
@@ -79,8 +81,11 @@ fn with_metrics(lab: &Lab, whole: &Path, name: &str, change: impl FnOnce(Vec<u8>
     dir
 }
 
+/// What is done to a file's bytes.
+type Damage = fn(Vec<u8>) -> Vec<u8>;
+
 fn damaged_parquet_is_named(lab: &Lab, whole: &Path) {
-    let cases: [(&str, fn(Vec<u8>) -> Vec<u8>); 5] = [
+    let cases: [(&str, Damage); 5] = [
         ("nothing", |_| Vec::new()),
         ("text", |_| b"time,metric,value\n1,2,3\n".to_vec()),
         ("cut", |bytes| bytes[..bytes.len() / 2].to_vec()),

@@ -1,5 +1,7 @@
 //! Files recorded by others: bundles of a web shop, kernel logs of GPU nodes. Skipped where they are not at hand.
 
+#![cfg(test)]
+
 mod harness;
 
 use std::path::{Path, PathBuf};

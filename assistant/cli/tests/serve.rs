@@ -1,5 +1,7 @@
 //! `sightline serve` over real HTTP: chat, events, evidence, refusals, and how it ends.
 
+#![cfg(test)]
+
 mod harness;
 #[path = "harness/service.rs"]
 mod service;

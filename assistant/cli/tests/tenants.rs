@@ -1,24 +1,26 @@
 //! Two tenants in the same tables: what one asks never tells of the other, not even whether it is there.
 
+#![cfg(test)]
+
 mod harness;
 #[path = "harness/redact.rs"]
 mod redact;
 #[path = "harness/worlds.rs"]
 mod worlds;
 
-use std::path::PathBuf;
+use std::path::Path;
 
 use harness::Lab;
 use redact::{redacted, redacted_but_reads};
 use serde_json::Value;
 use worlds::CANARY;
 
-fn ask(lab: &Lab, bundle: &PathBuf, principal: &str, question: &str) -> Value {
+fn ask(lab: &Lab, bundle: &Path, principal: &str, question: &str) -> Value {
     lab.ask(bundle, &["--as", principal, "--as-of", worlds::END], question)
 }
 
 /// Two questions at once.
-fn both(lab: &Lab, bundle: &PathBuf, principals: [&str; 2], questions: [String; 2]) -> [Value; 2] {
+fn both(lab: &Lab, bundle: &Path, principals: [&str; 2], questions: [String; 2]) -> [Value; 2] {
     let [first, second] = &questions;
     std::thread::scope(|scope| {
         let other = scope.spawn(|| ask(lab, bundle, principals[1], second));
@@ -56,7 +58,7 @@ async fn one_tenant_learns_nothing_of_the_other() {
 }
 
 /// Without this the others could hold because nothing was loaded.
-fn the_rows_of_the_other_tenant_are_there_for_who_may_see_them(lab: &Lab, bundle: &PathBuf) {
+fn the_rows_of_the_other_tenant_are_there_for_who_may_see_them(lab: &Lab, bundle: &Path) {
     let answer = ask(lab, bundle, "operator@borealis", "Why was training job J4712 slow in the last 4 hours?");
     assert_eq!(answer["outcome"], "answered", "{answer}");
     assert!(answer.to_string().contains(CANARY));
@@ -64,7 +66,7 @@ fn the_rows_of_the_other_tenant_are_there_for_who_may_see_them(lab: &Lab, bundle
     assert!(both.contains(CANARY) && both.contains("atlas-n"), "{both}");
 }
 
-fn a_job_of_the_other_tenant_is_answered_like_one_that_does_not_exist(lab: &Lab, bundle: &PathBuf) {
+fn a_job_of_the_other_tenant_is_answered_like_one_that_does_not_exist(lab: &Lab, bundle: &Path) {
     for question in [
         "Why was training job JOB slow in the last 4 hours?",
         "Why is JOB slow?",
@@ -80,7 +82,7 @@ fn a_job_of_the_other_tenant_is_answered_like_one_that_does_not_exist(lab: &Lab,
     }
 }
 
-fn other_names_of_the_other_tenant_are_answered_like_ones_that_do_not_exist(lab: &Lab, bundle: &PathBuf) {
+fn other_names_of_the_other_tenant_are_answered_like_ones_that_do_not_exist(lab: &Lab, bundle: &Path) {
     let (there, absent) = (format!("{CANARY}01"), "qwertyu01".to_owned());
     for question in [
         "What was the GPU temperature of node NAME in the last 2 hours?",
@@ -98,7 +100,7 @@ fn other_names_of_the_other_tenant_are_answered_like_ones_that_do_not_exist(lab:
     assert_eq!(bytes(&first, &["borealis-east"]), bytes(&second, &["cygnusab-east"]));
 }
 
-fn no_answer_holds_text_of_the_other_tenants_rows(lab: &Lab, bundle: &PathBuf) {
+fn no_answer_holds_text_of_the_other_tenants_rows(lab: &Lab, bundle: &Path) {
     for question in [
         "Why was training job J4711 slow in the last 4 hours?",
         "Why was training job J471 slow?",
@@ -126,7 +128,7 @@ fn no_answer_holds_text_of_the_other_tenants_rows(lab: &Lab, bundle: &PathBuf) {
     }
 }
 
-fn a_tenant_that_is_named_is_refused_in_the_same_words_whether_it_exists_or_not(lab: &Lab, bundle: &PathBuf) {
+fn a_tenant_that_is_named_is_refused_in_the_same_words_whether_it_exists_or_not(lab: &Lab, bundle: &Path) {
     for question in [
         "Why was job J4712 of tenant NAME slow?",
         "What was the GPU temperature of tenant NAME in the last hour?",
@@ -141,7 +143,7 @@ fn a_tenant_that_is_named_is_refused_in_the_same_words_whether_it_exists_or_not(
     }
 }
 
-fn a_viewer_gets_no_logs_and_no_events_and_is_told(lab: &Lab, bundle: &PathBuf) {
+fn a_viewer_gets_no_logs_and_no_events_and_is_told(lab: &Lab, bundle: &Path) {
     let question = "Why was training job J4711 slow in the last 4 hours?";
     let datasets = |answer: &Value| -> Vec<String> {
         let rows = answer["evidence"].as_array().unwrap().iter();
