@@ -15,6 +15,10 @@ use crate::tool::ToolContext;
 const MOST_STEPS: u64 = 300;
 const FEWEST_STEPS: u64 = 96;
 
+/// Steps of the counters that tell by how much they grew and roughly when: a counter is told apart by all of its labels, so
+/// that each step is dear. NVLink's are not among them, since the first of many to err is the culprit.
+const COUNTER_STEPS: u64 = 48;
+
 /// Points of one metric over all GPUs that the survey aims at; thirty metrics of this size are read within a second.
 const POINTS: u64 = 24_000;
 
@@ -32,7 +36,6 @@ const BUS_RANGE: SignedDuration = SignedDuration::from_hours(1);
 
 /// The second round: every signal, over the job's own GPUs and nodes.
 pub(super) fn survey(context: &ToolContext<'_>, scope: &Scope) -> Vec<Query> {
-    let step_ms = survey_step_ms(scope);
     let mut queries = Vec::new();
     for signal in Signal::ALL {
         // Only what a job is made of is read; a job without known GPUs has no node to ask about.
@@ -42,6 +45,7 @@ pub(super) fn survey(context: &ToolContext<'_>, scope: &Scope) -> Vec<Query> {
         for metric in signal.metrics() {
             let Some(aggregation) = aggregation(context, metric) else { continue };
             let group_by = with_stored_name(group_by(*signal));
+            let step_ms = survey_step_ms(scope, *signal);
             let shape = Shape::Series { step_ms, group_by, aggregation, limit: context.max_rows };
             queries.push(of_metric(scope, *signal, metric, None, scope.range, shape));
         }
@@ -166,9 +170,16 @@ fn node_filters(scope: &Scope) -> Vec<Filter> {
     filters
 }
 
-fn survey_step_ms(scope: &Scope) -> u64 {
-    let gpus = scope.placements.len().max(1) as u64;
-    step_ms(scope.range, (POINTS / gpus).clamp(FEWEST_STEPS, MOST_STEPS))
+fn survey_step_ms(scope: &Scope, signal: Signal) -> u64 {
+    let steps = match signal {
+        Signal::ThermalViolation
+        | Signal::PowerViolation
+        | Signal::RemappedUncorrectable
+        | Signal::RemappedCorrectable
+        | Signal::DoubleBitErrors => COUNTER_STEPS,
+        _ => (POINTS / scope.placements.len().max(1) as u64).clamp(FEWEST_STEPS, MOST_STEPS),
+    };
+    step_ms(scope.range, steps)
 }
 
 fn step_ms(range: TimeRange, steps: u64) -> u64 {
