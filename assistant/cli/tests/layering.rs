@@ -1,5 +1,7 @@
 //! Holds the arrows of ARCHITECTURE.md: which crate may import which, and what the pure crates may not know.
 
+#![cfg(test)]
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use cargo_metadata::{DependencyKind, Metadata, MetadataCommand};

@@ -22,26 +22,26 @@ pub(crate) async fn rows(address: &EngineAddress, sql: &str, params: &Value) -> 
     document["data"].as_array().unwrap().iter().map(|row| row.as_array().unwrap().clone()).collect()
 }
 
-/// Holds every piece of evidence that carries SQL. Returns how many there were.
-pub(crate) async fn hold(address: &EngineAddress, answer: &Value) -> usize {
-    let mut held = 0;
+/// Holds every piece of evidence that carries SQL. Returns how many there were, and how many numbers were compared.
+pub(crate) async fn hold(address: &EngineAddress, answer: &Value) -> (usize, usize) {
+    let (mut held, mut compared) = (0, 0);
     for evidence in answer["evidence"].as_array().unwrap() {
         let Some(sql) = evidence["sql"].as_str() else { continue };
         assert!(evidence["query_id"].is_string() && evidence["params"].is_object(), "{evidence}");
         let rows = rows(address, sql, &evidence["params"]).await;
-        hold_one(evidence, sql, &rows);
+        compared += hold_one(evidence, sql, &rows);
         held += 1;
     }
-    held
+    (held, compared)
 }
 
-fn hold_one(evidence: &Value, sql: &str, rows: &[Vec<Value>]) {
+fn hold_one(evidence: &Value, sql: &str, rows: &[Vec<Value>]) -> usize {
     let id = evidence["id"].as_str().unwrap();
-    let Some(stats) = evidence["stats"].as_object() else { return };
+    let Some(stats) = evidence["stats"].as_object() else { return 0 };
     // The same columns by what they compute, read off the statement itself.
     let column = |expression: &str| {
         let place = sql.find(&format!("{expression} AS a"))? + expression.len() + " AS a".len();
-        let digits: String = sql[place..].chars().take_while(char::is_ascii_digit).collect();
+        let digits: String = sql.get(place..)?.chars().take_while(char::is_ascii_digit).collect();
         digits.parse::<usize>().ok()
     };
     let numbers = |index: usize| rows.iter().filter_map(move |row| number(&row[index]));
@@ -62,7 +62,7 @@ fn hold_one(evidence: &Value, sql: &str, rows: &[Vec<Value>]) {
         compare("min", numbers(value).reduce(f64::min));
         compare("max", numbers(value).reduce(f64::max));
     }
-    let _ = compared;
+    compared
 }
 
 fn number(value: &Value) -> Option<f64> {

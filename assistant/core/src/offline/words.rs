@@ -21,14 +21,8 @@ pub(super) fn words(text: &str) -> Vec<Word<'_>> {
 
 /// Whether these words stand at that place.
 pub(super) fn at(words: &[Word<'_>], place: usize, phrase: &str) -> bool {
-    let mut index = place;
-    for wanted in phrase.split(' ') {
-        if words.get(index).is_none_or(|word| word.folded != wanted) {
-            return false;
-        }
-        index += 1;
-    }
-    true
+    let here = words.iter().skip(place).map(|word| word.folded.as_str());
+    phrase.split(' ').eq(here.take(length(phrase)))
 }
 
 /// How many words a phrase has.
