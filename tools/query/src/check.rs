@@ -105,9 +105,11 @@ fn check_filters(query: &Query) -> Result<(), QueryError> {
 
 fn check_match(matches: &Match) -> Result<(), QueryError> {
     match matches {
-        Match::Eq(text) | Match::NotEq(text) | Match::Contains(text) | Match::ContainsFold(text) | Match::Prefix(text) => {
-            check_text(text)
-        }
+        Match::Eq(text)
+        | Match::NotEq(text)
+        | Match::Contains(text)
+        | Match::ContainsFold(text)
+        | Match::Prefix(text) => check_text(text),
         Match::In(list) | Match::NotIn(list) => {
             if list.is_empty() || list.len() > MAX_LIST {
                 return Err(QueryError::ListSize { what: "an `in` list", length: list.len(), limit: MAX_LIST });
@@ -263,8 +265,7 @@ fn aggregates(
             fitting: fitting(metric.kind).iter().map(|a| a.as_str().to_owned()).collect(),
         });
     }
-    let mut columns =
-        vec![named("count", Output::Count), named("min", Output::Min), named("max", Output::Max)];
+    let mut columns = vec![named("count", Output::Count), named("min", Output::Min), named("max", Output::Max)];
     match Output::of(aggregation) {
         Some(output) => columns.push(named("value", output)),
         None => columns.extend([

@@ -123,7 +123,9 @@ mod tests {
 
     #[test]
     fn patterns_the_engine_reads_otherwise_are_refused() {
-        for pattern in ["(", "[", "a{1001}", "(?x) a", "[a&&b]", "[a[b]]", r"\u0041", r"\b{start}a", r"(a)\1", "(?=a)", "a{2,1}"] {
+        for pattern in
+            ["(", "[", "a{1001}", "(?x) a", "[a&&b]", "[a[b]]", r"\u0041", r"\b{start}a", r"(a)\1", "(?=a)", "a{2,1}"]
+        {
             assert!(check_pattern(pattern).is_err(), "{pattern}");
         }
     }

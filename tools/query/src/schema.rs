@@ -8,9 +8,7 @@ use crate::error::QueryError;
 pub fn dimensions(dataset: Dataset) -> &'static [Dim] {
     match dataset {
         Dataset::Metrics => &[Dim::Tenant, Dim::Cluster, Dim::Metric, Dim::Node, Dim::Gpu, Dim::Service],
-        Dataset::Logs => {
-            &[Dim::Tenant, Dim::Cluster, Dim::Node, Dim::Gpu, Dim::Service, Dim::Severity, Dim::Body]
-        }
+        Dataset::Logs => &[Dim::Tenant, Dim::Cluster, Dim::Node, Dim::Gpu, Dim::Service, Dim::Severity, Dim::Body],
         Dataset::Spans => &[
             Dim::Tenant,
             Dim::Cluster,
@@ -23,19 +21,10 @@ pub fn dimensions(dataset: Dataset) -> &'static [Dim] {
             Dim::ParentId,
         ],
         Dataset::Events => &[Dim::Tenant, Dim::Cluster, Dim::Node, Dim::Gpu, Dim::Service, Dim::Kind, Dim::Body],
-        Dataset::Jobs => {
-            &[Dim::Tenant, Dim::Cluster, Dim::JobId, Dim::Name, Dim::User, Dim::Kind, Dim::State]
+        Dataset::Jobs => &[Dim::Tenant, Dim::Cluster, Dim::JobId, Dim::Name, Dim::User, Dim::Kind, Dim::State],
+        Dataset::JobGpus => {
+            &[Dim::Tenant, Dim::Cluster, Dim::JobId, Dim::Node, Dim::Gpu, Dim::GpuUuid, Dim::Rank, Dim::Attempt]
         }
-        Dataset::JobGpus => &[
-            Dim::Tenant,
-            Dim::Cluster,
-            Dim::JobId,
-            Dim::Node,
-            Dim::Gpu,
-            Dim::GpuUuid,
-            Dim::Rank,
-            Dim::Attempt,
-        ],
     }
 }
 
@@ -116,9 +105,7 @@ pub fn fitting(kind: MetricKind) -> &'static [Aggregation] {
             Aggregation::Rate,
             Aggregation::Increase,
         ],
-        MetricKind::State => {
-            &[Aggregation::Last, Aggregation::Min, Aggregation::Max, Aggregation::Count]
-        }
+        MetricKind::State => &[Aggregation::Last, Aggregation::Min, Aggregation::Max, Aggregation::Count],
     }
 }
 

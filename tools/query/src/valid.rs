@@ -82,12 +82,9 @@ impl Output {
     /// The kind of the column it makes.
     pub fn kind(&self) -> ColumnKind {
         match self {
-            Self::Bucket { .. }
-            | Self::Time
-            | Self::EndTime
-            | Self::SubmitTime
-            | Self::FirstTime
-            | Self::LastTime => ColumnKind::Time,
+            Self::Bucket { .. } | Self::Time | Self::EndTime | Self::SubmitTime | Self::FirstTime | Self::LastTime => {
+                ColumnKind::Time
+            }
             Self::Dim(_) => ColumnKind::Text,
             Self::Labels => ColumnKind::Labels,
             Self::DurationMicros | Self::Count => ColumnKind::Int,
