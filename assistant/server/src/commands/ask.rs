@@ -143,7 +143,7 @@ fn made_up(named: &str) -> Option<Principal> {
     (!tenant.is_empty()).then(|| bundle_principal(role, tenant))
 }
 
-fn listed(policies: &Policies) -> String {
+pub(super) fn listed(policies: &Policies) -> String {
     let names: Vec<String> = policies.principals().into_iter().map(|p| format!("`{}`", p.id)).collect();
     format!("there are {}", names.join(", "))
 }

@@ -38,7 +38,7 @@ pub fn check(input: Box<dyn BufRead + Send>, principal: &str, database: &str) ->
     let policies = Policies::builtin().map_err(failed)?;
     let mapping = Mapping::native(database).map_err(failed)?;
     let principal = policies.principal(principal).ok_or_else(|| {
-        CommandError::Usage(format!("there is no principal `{principal}`; `sightline policy` lists them"))
+        CommandError::Usage(format!("there is no principal `{principal}`; {}", super::ask::listed(&policies)))
     })?;
     let tenants = match principal.tenants {
         TenantScope::Only(tenants) => tenants,
