@@ -45,6 +45,7 @@ impl Missing {
                 range,
                 filters: Vec::new(),
                 placement: None,
+                threshold: None,
                 shape: Shape::Distinct { of: vec![self.dim()], limit: context.max_rows },
             })
             .collect()

@@ -5,7 +5,7 @@ mod facts;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use sightline_model::{Dataset, TimeRange};
-use sightline_query::{Query, Shape};
+use sightline_query::{Align, Query, Shape};
 
 use crate::args::{AggregationArg, FilterArg, Instant, filters, window};
 use crate::job_scope::{JobScope, job_scope};
@@ -126,6 +126,7 @@ impl Tool for Compare {
             let queries = sides.iter().flat_map(|rows| {
                 asked.measure.queries(rows, &[], |group_by, aggregation| Shape::Series {
                     step_ms: asked.step_ms,
+                    align: Align::Epoch,
                     group_by,
                     aggregation,
                     limit: context.max_rows,

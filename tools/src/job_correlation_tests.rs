@@ -35,7 +35,9 @@ impl World {
                 .map(|(_, node, gpu)| vec![s(node), s(&gpu), s(&format!("00000000:0{gpu}:00.0")), n(9), t(0), t(540)])
                 .collect(),
             (Dataset::Logs | Dataset::Events | Dataset::Spans, _) => Vec::new(),
-            (Dataset::Metrics, Shape::Rank { .. } | Shape::Rows { .. }) => panic!("{query:?} is not asked"),
+            (Dataset::Metrics, Shape::Rank { .. } | Shape::Rows { .. } | Shape::LabelKeys { .. }) => {
+                panic!("{query:?} is not asked")
+            }
         }
     }
 
@@ -230,6 +232,7 @@ fn the_queries_read_well() {
             Shape::Rows { .. } => "rows".to_owned(),
             Shape::Distinct { .. } => "distinct".to_owned(),
             Shape::Rank { .. } => "rank".to_owned(),
+            Shape::LabelKeys { .. } => "label keys".to_owned(),
         };
         let gpus = query.placement.as_ref().map_or(String::new(), |p| format!(", {} GPUs", p.len()));
         let metric = query.metric.clone().unwrap_or_default();

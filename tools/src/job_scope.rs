@@ -36,6 +36,7 @@ pub(crate) fn job_scope(
             range: rows.range,
             filters: vec![Filter::Dim { dim: Dim::JobId, matches: Match::Eq(job.to_owned()) }],
             placement: None,
+            threshold: None,
             shape: Shape::Rows { order: Order::Ascending, limit: context.max_rows },
         })));
     };

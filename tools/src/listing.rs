@@ -55,6 +55,7 @@ impl Listing {
             range: self.range,
             filters: self.filters.clone(),
             placement: None,
+            threshold: None,
             shape,
         }
     }

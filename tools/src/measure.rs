@@ -105,7 +105,10 @@ impl Measure {
                 | Aggregation::P50
                 | Aggregation::P90
                 | Aggregation::P95
-                | Aggregation::P99 => false,
+                | Aggregation::P99
+                | Aggregation::TimeAvg
+                | Aggregation::FractionAbove
+                | Aggregation::FractionBelow => false,
             }
     }
 
@@ -126,7 +129,10 @@ impl Measure {
             | Aggregation::Sum
             | Aggregation::Count
             | Aggregation::Last
-            | Aggregation::Stddev => Parts::Mean,
+            | Aggregation::Stddev
+            | Aggregation::TimeAvg
+            | Aggregation::FractionAbove
+            | Aggregation::FractionBelow => Parts::Mean,
         }
     }
 
@@ -165,6 +171,7 @@ impl Measure {
                     range: rows.range,
                     filters: rows.filters.clone(),
                     placement: rows.placement.clone(),
+                    threshold: None,
                     shape: shape(dims, aggregation),
                 }
             })
@@ -254,6 +261,10 @@ impl Measure {
 fn step_ms(fetched: &Fetched) -> Option<u64> {
     match &fetched.query.query().shape {
         Shape::Series { step_ms, .. } => Some(*step_ms),
-        Shape::Samples { .. } | Shape::Rank { .. } | Shape::Rows { .. } | Shape::Distinct { .. } => None,
+        Shape::Samples { .. }
+        | Shape::Rank { .. }
+        | Shape::Rows { .. }
+        | Shape::Distinct { .. }
+        | Shape::LabelKeys { .. } => None,
     }
 }

@@ -8,7 +8,7 @@ pub(crate) use facts::subject;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use sightline_model::{Dataset, Dim, Entity, Outcome};
-use sightline_query::{Filter, Match, Shape};
+use sightline_query::{Align, Filter, Match, Shape};
 
 use crate::absence::Missing;
 use crate::args::{AggregationArg, FilterArg, Instant, dims, filters, window};
@@ -142,6 +142,7 @@ fn series_queries(
     let step_ms = args.step_seconds.map_or_else(|| step::default_ms(rows.range, tries), |s| u64::from(s) * 1000);
     measure.queries(rows, group_by, |group_by, aggregation| Shape::Series {
         step_ms,
+        align: Align::Epoch,
         group_by,
         aggregation,
         limit: context.max_rows,

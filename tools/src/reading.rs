@@ -6,6 +6,7 @@ mod coverage;
 mod evidence;
 mod group;
 mod growth;
+mod held;
 mod histogram;
 mod rank;
 mod stats;
@@ -34,13 +35,16 @@ use group::Groups;
 /// it does not (a quantile of quantiles is none) the series stay as far apart as the query read them.
 ///
 /// For `rate` and `increase` the growth of every stored series is added up across steps and resets first, then the stored
-/// series of a group are summed.
+/// series of a group are summed. For what is told by time, stored series count by how long they were sampled.
 ///
 /// # Errors
 /// When a column is missing.
 pub fn read_series(fetched: &Fetched, group_by: &[Dim], aggregation: Aggregation) -> Result<Vec<Series>, ToolError> {
     match aggregation {
         Aggregation::Rate | Aggregation::Increase => growth::grown_series(fetched, group_by, aggregation),
+        Aggregation::TimeAvg | Aggregation::FractionAbove | Aggregation::FractionBelow => {
+            held::held_series(fetched, group_by, aggregation)
+        }
         Aggregation::Avg
         | Aggregation::Min
         | Aggregation::Max
@@ -126,7 +130,10 @@ pub(crate) fn combines(aggregation: Aggregation) -> bool {
         | Aggregation::P50
         | Aggregation::P90
         | Aggregation::P95
-        | Aggregation::P99 => false,
+        | Aggregation::P99
+        | Aggregation::TimeAvg
+        | Aggregation::FractionAbove
+        | Aggregation::FractionBelow => false,
     }
 }
 
@@ -142,7 +149,10 @@ pub(crate) fn combined_value(aggregation: Aggregation, left: (f64, u64), right: 
         | Aggregation::P50
         | Aggregation::P90
         | Aggregation::P95
-        | Aggregation::P99 => {
+        | Aggregation::P99
+        | Aggregation::TimeAvg
+        | Aggregation::FractionAbove
+        | Aggregation::FractionBelow => {
             let weight = (left.1 + right.1) as f64;
             if weight > 0.0 { (left.0 * left.1 as f64 + right.0 * right.1 as f64) / weight } else { left.0 }
         }

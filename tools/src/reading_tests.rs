@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 use sightline_analysis::{Sample, increase};
 use sightline_model::{Cell, Coverage, Dataset, Entity, Gap, TimeRange};
-use sightline_query::{MetricPart, Order, Query};
+use sightline_query::{Align, MetricPart, Order, Query};
 
 use super::*;
 use crate::testing::{at, f, fetched, labels, n, s, t};
@@ -22,12 +22,13 @@ fn query(metric: &str, part: MetricPart, shape: Shape) -> Query {
         range: range(0, 600),
         filters: Vec::new(),
         placement: None,
+        threshold: None,
         shape,
     }
 }
 
 fn series_of(group_by: &[Dim], aggregation: Aggregation) -> Shape {
-    Shape::Series { step_ms: 60_000, group_by: group_by.to_vec(), aggregation, limit: 1000 }
+    Shape::Series { step_ms: 60_000, align: Align::Epoch, group_by: group_by.to_vec(), aggregation, limit: 1000 }
 }
 
 /// A row of growth: what tells the series apart, then first, last, rise, min and the times of the first and last sample.

@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use sightline_guard::{Admission, Guard, Mapping, check_sql};
 use sightline_model::{Aggregation, Dataset, Dim, QueryId, TimeRange};
 use sightline_policies::{Decision, Limits, RowScope};
-use sightline_query::{Catalogue, Filter, Match, MetricPart, Query, Shape};
+use sightline_query::{Align, Catalogue, Filter, Match, MetricPart, Query, Shape};
 
 const DAY: i64 = 86_400;
 
@@ -47,8 +47,10 @@ fn query() -> Query {
             },
         ],
         placement: Some(pairs.collect()),
+        threshold: None,
         shape: Shape::Series {
             step_ms: 60_000,
+            align: Align::Epoch,
             group_by: vec![Dim::Node, Dim::Gpu],
             aggregation: Aggregation::P95,
             limit: 10_000,

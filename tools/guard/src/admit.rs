@@ -163,7 +163,11 @@ fn check_size(query: &ValidQuery, window: TimeRange, limits: &Limits) -> Result<
                 return Err(Refusal::TooManyPoints { asked: points, limit: limits.max_points, step_ms });
             }
         }
-        Shape::Samples { .. } | Shape::Rank { .. } | Shape::Rows { .. } | Shape::Distinct { .. } => {}
+        Shape::Samples { .. }
+        | Shape::Rank { .. }
+        | Shape::Rows { .. }
+        | Shape::Distinct { .. }
+        | Shape::LabelKeys { .. } => {}
     }
     let asked = u64::from(query.limit());
     if asked > limits.max_result_rows {

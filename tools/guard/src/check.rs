@@ -5,6 +5,7 @@
 //! to the byte, so where the engine's lexer and the parser's disagree does not matter.
 
 mod caps;
+mod column;
 mod expression;
 mod fault;
 mod read;

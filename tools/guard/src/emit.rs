@@ -2,7 +2,7 @@
 
 use sightline_query::Order;
 
-use crate::tree::{Aggregate, Bind, Column, Comparison, Condition, Scalar, Select, level_text};
+use crate::tree::{Aggregate, Bind, Column, Comparison, Condition, Held, Scalar, Select, level_text};
 
 /// The text of a query.
 pub(crate) fn emit(select: &Select) -> String {
@@ -92,11 +92,21 @@ fn call(function: &str, arguments: impl FnOnce(&mut String), text: &mut String) 
 fn column(expression: &Column, text: &mut String) {
     match expression {
         Column::Plain(value) => scalar(value, text),
-        Column::Bucket { step_ms } => {
-            text.push_str("toStartOfInterval(t.time, toIntervalMillisecond(");
+        Column::Bucket { step_ms, origin } => {
+            // The engine wants an origin of the time's own precision, and a line's time is finer than a window's.
+            text.push_str(match origin {
+                None => "toStartOfInterval(t.time, toIntervalMillisecond(",
+                Some(_) => "toStartOfInterval(toDateTime64(t.time, 3), toIntervalMillisecond(",
+            });
             text.push_str(&step_ms.to_string());
-            text.push_str("))");
+            text.push(')');
+            if let Some(origin) = origin {
+                text.push_str(", ");
+                bind(*origin, text);
+            }
+            text.push(')');
         }
+        Column::LabelKey => text.push_str("arrayJoin(mapKeys(t.labels))"),
         Column::OpenEnd(sentinel) => {
             text.push_str("nullIf(t.end_time, ");
             bind(*sentinel, text);
@@ -122,17 +132,73 @@ fn aggregate(aggregate: &Aggregate, text: &mut String) {
         }
         Aggregate::First(column, by) => over("argMin", column, by, text),
         Aggregate::Last(column, by) => over("argMax", column, by, text),
+        Aggregate::MinTime(column, by) => {
+            text.push_str("argMin(");
+            name(by, text);
+            text.push_str(", (");
+            name(column, text);
+            text.push_str(", ");
+            name(by, text);
+            text.push_str("))");
+        }
+        Aggregate::MaxTime(column, by) => {
+            text.push_str("argMin(");
+            name(by, text);
+            text.push_str(", (negate(");
+            name(column, text);
+            text.push_str("), ");
+            name(by, text);
+            text.push_str("))");
+        }
         Aggregate::Rise(column, by) => rise(column, by, text),
+        Aggregate::Held(what, column, by) => held(*what, column, by, text),
     }
 }
 
+/// The value breaks ties of time, so that the same question has the same answer however the rows lie.
 fn over(function: &str, column: &str, by: &str, text: &mut String) {
     let arguments = |text: &mut String| {
         name(column, text);
-        text.push_str(", ");
+        text.push_str(", (");
         name(by, text);
+        text.push_str(", ");
+        name(column, text);
+        text.push(')');
     };
     call(function, arguments, text);
+}
+
+/// Σ vᵢ · (tᵢ₊₁ − tᵢ) over samples in time order, milliseconds: the last sample stands for no time.
+fn held(what: Held, column: &str, by: &str, text: &mut String) {
+    let value = |text: &mut String| match what {
+        Held::Value => name(column, text),
+        Held::Above(threshold) => beyond("greater", column, threshold, text),
+        Held::Below(threshold) => beyond("less", column, threshold, text),
+    };
+    let sorted = |part: &str, text: &mut String| {
+        text.push_str("tupleElement(arraySort(groupArray((toUnixTimestamp64Milli(");
+        name(by, text);
+        text.push_str("), ");
+        value(text);
+        text.push_str("))), ");
+        text.push_str(part);
+        text.push(')');
+    };
+    text.push_str("arrayDotProduct(arrayPopBack(");
+    sorted("2", text);
+    text.push_str("), arrayPopFront(arrayDifference(");
+    sorted("1", text);
+    text.push_str(")))");
+}
+
+fn beyond(function: &str, column: &str, threshold: Bind, text: &mut String) {
+    text.push_str("toFloat64(");
+    text.push_str(function);
+    text.push('(');
+    name(column, text);
+    text.push_str(", ");
+    bind(threshold, text);
+    text.push_str("))");
 }
 
 /// The sum of the positive differences d between neighbours in time, as (Σ|d| + Σd) / 2.

@@ -4,14 +4,14 @@ use std::collections::BTreeSet;
 
 use jiff::Timestamp;
 use sightline_model::{Dim, TimeRange};
-use sightline_query::{Filter, Match, Output, Shape, ValidQuery, ValueOp};
+use sightline_query::{Align, Filter, Held as HeldOutput, Match, Output, Shape, ValidQuery, ValueOp};
 
 use crate::mapping::{
     ColumnType, DURATION, END_TIME, GPU, LABELS, METRIC, MappedTable, NODE, SUBMIT, TENANT, TIME, TimeShape, VALUE,
 };
 use crate::param::{Param, ParamValue};
 use crate::refusal::Refusal;
-use crate::tree::{Aggregate, Bind, Column, Comparison, Condition, Scalar, Select};
+use crate::tree::{Aggregate, Bind, Column, Comparison, Condition, Held, Scalar, Select};
 
 /// `end_time` of a row that is still open: 2100-01-01T00:00:00Z, in seconds since 1970.
 const STILL_OPEN_SECONDS: i64 = 4_102_444_800;
@@ -23,7 +23,7 @@ pub(crate) fn lower(
     tenants: &BTreeSet<String>,
     window: TimeRange,
 ) -> Result<(Select, Vec<Param>), Refusal> {
-    let mut lowering = Lowering { table, params: Vec::new(), label_keys: Vec::new() };
+    let mut lowering = Lowering { table, params: Vec::new(), label_keys: Vec::new(), from: None };
     let prewhere = lowering.prewhere(query, tenants, window);
     let filters = lowering.filters(query)?;
     let columns: Vec<Column> =
@@ -52,6 +52,8 @@ struct Lowering<'a> {
     table: &'a MappedTable,
     params: Vec<Param>,
     label_keys: Vec<(String, Bind)>,
+    /// The window's start.
+    from: Option<Bind>,
 }
 
 impl Lowering<'_> {
@@ -72,6 +74,7 @@ impl Lowering<'_> {
         }
         let from = self.bind(ParamValue::Time(window.from()));
         let to = self.bind(ParamValue::Time(window.to()));
+        self.from = Some(from);
         // An interval belongs to every window it overlaps.
         let end_column = match self.table.time {
             TimeShape::Instant => TIME,
@@ -101,7 +104,7 @@ impl Lowering<'_> {
         // A NaN is no sample. What exists is asked of every row, and reads no values.
         let reads_samples = match query.query().shape {
             Shape::Series { .. } | Shape::Samples { .. } | Shape::Rank { .. } | Shape::Rows { .. } => true,
-            Shape::Distinct { .. } => false,
+            Shape::Distinct { .. } | Shape::LabelKeys { .. } => false,
         };
         if self.table.value && reads_samples {
             conditions.push(Condition::Finite(self.value_column()?));
@@ -154,9 +157,17 @@ impl Lowering<'_> {
         let value = self.value_column();
         let time = || TIME.to_owned();
         Ok(match output {
-            Output::Bucket { step_ms } => Column::Bucket { step_ms: *step_ms },
+            Output::Bucket { step_ms, align } => Column::Bucket {
+                step_ms: *step_ms,
+                origin: match align {
+                    Align::Epoch => None,
+                    Align::Window => self.from,
+                },
+            },
             Output::Dim(dim) => Column::Plain(self.scalar(dim)?),
             Output::Labels => having(table.labels, LABELS)?,
+            Output::LabelKey if table.labels => Column::LabelKey,
+            Output::LabelKey => return Err(self.unmapped(LABELS)),
             Output::Time => plain(TIME),
             Output::EndTime => match table.time {
                 TimeShape::Instant => return Err(self.unmapped(END_TIME)),
@@ -175,13 +186,28 @@ impl Lowering<'_> {
             Output::First => Column::Aggregate(Aggregate::First(value?, time())),
             Output::Last => Column::Aggregate(Aggregate::Last(value?, time())),
             Output::Rise => Column::Aggregate(Aggregate::Rise(value?, time())),
+            Output::Held(what) => {
+                let threshold = |value: f64| ParamValue::Number(value);
+                let what = match what {
+                    HeldOutput::Value => Held::Value,
+                    HeldOutput::Above(value) => Held::Above(self.bind(threshold(*value))),
+                    HeldOutput::Below(value) => Held::Below(self.bind(threshold(*value))),
+                };
+                Column::Aggregate(Aggregate::Held(what, value?, time()))
+            }
+            Output::MinTime => Column::Aggregate(Aggregate::MinTime(value?, time())),
+            Output::MaxTime => Column::Aggregate(Aggregate::MaxTime(value?, time())),
             Output::FirstTime => Column::Aggregate(Aggregate::Min(time())),
             Output::LastTime => Column::Aggregate(Aggregate::Max(time())),
         })
     }
 
+    /// What is aggregated: a sample, or a span's duration.
     fn value_column(&self) -> Result<String, Refusal> {
-        if self.table.value { Ok(VALUE.to_owned()) } else { Err(self.unmapped(VALUE)) }
+        match self.table.measured() {
+            Some(column) => Ok(column.to_owned()),
+            None => Err(self.unmapped(VALUE)),
+        }
     }
 
     fn unmapped(&self, what: &str) -> Refusal {

@@ -66,6 +66,17 @@ impl MappedTable {
         &self.table
     }
 
+    /// The column of what is aggregated: a sample, or a span's duration.
+    pub(crate) fn measured(&self) -> Option<&'static str> {
+        if self.value {
+            Some(VALUE)
+        } else if self.duration {
+            Some(DURATION)
+        } else {
+            None
+        }
+    }
+
     /// The column of a dimension, if it is one.
     pub(crate) fn column(&self, dim: &Dim) -> Option<(&'static str, ColumnType)> {
         self.dims.iter().find(|(known, _, _)| known == dim).map(|(_, column, ty)| (*column, *ty))

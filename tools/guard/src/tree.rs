@@ -51,11 +51,16 @@ pub(crate) enum Scalar {
 pub(crate) enum Column {
     /// A value as it is.
     Plain(Scalar),
-    /// `toStartOfInterval(t.time, toIntervalMillisecond(60000))`
+    /// `toStartOfInterval(t.time, toIntervalMillisecond(60000))`, or, where steps begin at the window's start,
+    /// `toStartOfInterval(toDateTime64(t.time, 3), toIntervalMillisecond(60000), {p2:DateTime64(3, 'UTC')})`
     Bucket {
         /// The step.
         step_ms: u64,
+        /// Where steps begin, if not at multiples of the step.
+        origin: Option<Bind>,
     },
+    /// `arrayJoin(mapKeys(t.labels))`
+    LabelKey,
     /// `nullIf(t.end_time, {p4:DateTime64(3, 'UTC')})`
     OpenEnd(Bind),
     /// An aggregate function.
@@ -79,12 +84,29 @@ pub(crate) enum Aggregate {
     Stddev(String),
     /// `quantileExactInclusive(0.95)(t.value)`
     Quantile(QuantileLevel, String),
-    /// `argMin(t.value, t.time)`
+    /// `argMin(t.value, (t.time, t.value))`
     First(String, String),
-    /// `argMax(t.value, t.time)`
+    /// `argMax(t.value, (t.time, t.value))`
     Last(String, String),
+    /// `argMin(t.time, (t.value, t.time))`
+    MinTime(String, String),
+    /// `argMin(t.time, (negate(t.value), t.time))`
+    MaxTime(String, String),
     /// `divide(plus(L1Norm(d), arraySum(d)), 2)` over the differences `d` between neighbours in time
     Rise(String, String),
+    /// `arrayDotProduct(arrayPopBack(v), arrayPopFront(arrayDifference(m)))` over the values `v` and instants `m` in time order
+    Held(Held, String, String),
+}
+
+/// What is multiplied by how long it stood.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Held {
+    /// `t.value`
+    Value,
+    /// `toFloat64(greater(t.value, {p4:Float64}))`
+    Above(Bind),
+    /// `toFloat64(less(t.value, {p4:Float64}))`
+    Below(Bind),
 }
 
 /// A condition. None of them can raise an error on any row.

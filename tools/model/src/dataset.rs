@@ -181,11 +181,17 @@ pub enum Aggregation {
     Rate,
     /// Increase of a counter, reset-aware.
     Increase,
+    /// Mean over time: each sample counts for as long as it stood until the next one.
+    TimeAvg,
+    /// Share of time, 0 to 1, in which the latest sample lay above a threshold.
+    FractionAbove,
+    /// Share of time, 0 to 1, in which the latest sample lay below a threshold.
+    FractionBelow,
 }
 
 impl Aggregation {
     /// Every aggregation.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 16] = [
         Self::Avg,
         Self::Min,
         Self::Max,
@@ -199,6 +205,9 @@ impl Aggregation {
         Self::P99,
         Self::Rate,
         Self::Increase,
+        Self::TimeAvg,
+        Self::FractionAbove,
+        Self::FractionBelow,
     ];
 
     /// Its name on the wire.
@@ -217,7 +226,15 @@ impl Aggregation {
             Self::P99 => "p99",
             Self::Rate => "rate",
             Self::Increase => "increase",
+            Self::TimeAvg => "time_avg",
+            Self::FractionAbove => "fraction_above",
+            Self::FractionBelow => "fraction_below",
         }
+    }
+
+    /// Whether it is a share of time beyond a threshold, which it then needs.
+    pub fn needs_threshold(self) -> bool {
+        matches!(self, Self::FractionAbove | Self::FractionBelow)
     }
 
     /// The aggregation of that name.

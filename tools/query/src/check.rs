@@ -5,9 +5,9 @@ use sightline_model::{Aggregation, Dataset, Dim, MetricKind};
 use crate::catalogue::{Catalogue, Resolution};
 use crate::error::QueryError;
 use crate::pattern::check_pattern;
-use crate::query::{Filter, Match, MetricPart, Order, Query, Shape};
-use crate::schema::{check_dim, fits, fitting};
-use crate::valid::{Output, OutputColumn, ResolvedMetric, ValidQuery};
+use crate::query::{Filter, Match, MetricPart, Order, Query, SampleOrder, Shape};
+use crate::schema::{check_dim, fits, fitting, has_labels, has_values};
+use crate::valid::{Held, Output, OutputColumn, ResolvedMetric, ValidQuery};
 
 /// Longest text in a filter, bytes: longer than any name or line fragment a person types, short enough to bind a thousand of.
 const MAX_TEXT: usize = 2048;
@@ -33,6 +33,7 @@ impl Catalogue {
         let metric = self.resolve_for(query)?;
         check_filters(query)?;
         check_placement(query)?;
+        check_threshold(query)?;
         let (outputs, grouped, order, limit) = lay_out(query, metric.as_ref())?;
         if limit == 0 || limit > MAX_LIMIT {
             return Err(QueryError::BadLimit { limit, cap: MAX_LIMIT });
@@ -41,13 +42,7 @@ impl Catalogue {
     }
 
     fn resolve_for(&self, query: &Query) -> Result<Option<ResolvedMetric>, QueryError> {
-        let Some(name) = &query.metric else {
-            let needs_metric = match &query.shape {
-                Shape::Distinct { .. } | Shape::Rows { .. } => false,
-                Shape::Series { .. } | Shape::Samples { .. } | Shape::Rank { .. } => query.dataset == Dataset::Metrics,
-            };
-            return if needs_metric { Err(QueryError::MissingMetric) } else { Ok(None) };
-        };
+        let Some(name) = &query.metric else { return Ok(None) };
         if query.dataset != Dataset::Metrics {
             return Err(QueryError::MetricNotApplicable { dataset: query.dataset });
         }
@@ -91,7 +86,7 @@ fn check_filters(query: &Query) -> Result<(), QueryError> {
                 check_match(matches)?;
             }
             Filter::Value { bound, .. } => {
-                if query.dataset != Dataset::Metrics {
+                if !has_values(query.dataset) {
                     return Err(QueryError::ShapeDoesNotFit { dataset: query.dataset, what: "a value comparison" });
                 }
                 if !bound.is_finite() {
@@ -101,6 +96,20 @@ fn check_filters(query: &Query) -> Result<(), QueryError> {
         }
     }
     Ok(())
+}
+
+/// A threshold is there exactly for the aggregations that hold samples against one.
+fn check_threshold(query: &Query) -> Result<(), QueryError> {
+    let aggregation = match &query.shape {
+        Shape::Series { aggregation, .. } | Shape::Rank { aggregation, .. } => Some(*aggregation),
+        Shape::Samples { .. } | Shape::Rows { .. } | Shape::Distinct { .. } | Shape::LabelKeys { .. } => None,
+    };
+    match (query.threshold, aggregation.filter(|a| a.needs_threshold())) {
+        (Some(threshold), Some(_)) if !threshold.is_finite() => Err(QueryError::BoundNotFinite),
+        (Some(_), None) => Err(QueryError::ThresholdNotUsed),
+        (None, Some(aggregation)) => Err(QueryError::MissingThreshold { aggregation }),
+        (Some(_), Some(_)) | (None, None) => Ok(()),
+    }
 }
 
 fn check_match(matches: &Match) -> Result<(), QueryError> {
@@ -146,33 +155,41 @@ type Layout = (Vec<OutputColumn>, bool, Vec<(usize, Order)>, u32);
 /// Spells out the output columns of a shape.
 fn lay_out(query: &Query, metric: Option<&ResolvedMetric>) -> Result<Layout, QueryError> {
     match &query.shape {
-        Shape::Series { step_ms, group_by, aggregation, limit } => {
+        Shape::Series { step_ms, align, group_by, aggregation, limit } => {
             let range_ms = u64::try_from(query.range.millis()).unwrap_or(0);
             if *step_ms < MIN_STEP_MS || *step_ms > range_ms.max(MIN_STEP_MS) {
                 return Err(QueryError::BadStep { step_ms: *step_ms, range_ms });
             }
-            let mut outputs = vec![named("bucket", Output::Bucket { step_ms: *step_ms })];
+            let mut outputs = vec![named("bucket", Output::Bucket { step_ms: *step_ms, align: *align })];
             outputs.extend(keys(query, group_by, *aggregation)?);
             let keys = outputs.len();
-            outputs.extend(aggregates(query, metric, *aggregation)?);
+            outputs.extend(aggregates(query, metric, *aggregation, false)?);
             Ok((outputs, true, ascending(0..keys), *limit))
         }
         Shape::Rank { group_by, aggregation, order, limit } => {
             let mut outputs = keys(query, group_by, *aggregation)?;
             let keys = outputs.len();
-            outputs.extend(aggregates(query, metric, *aggregation)?);
+            outputs.extend(aggregates(query, metric, *aggregation, true)?);
             let value = outputs.iter().position(|c| c.name == "value");
             let mut by: Vec<(usize, Order)> = value.map(|index| (index, *order)).into_iter().collect();
             by.extend(ascending(0..keys));
             Ok((outputs, true, by, *limit))
         }
-        Shape::Samples { group_by, limit } => {
+        Shape::Samples { group_by, order, limit } => {
             only_metrics(query, "samples")?;
             let mut outputs = vec![named("time", Output::Time)];
             outputs.extend(dims(query, group_by)?);
-            let keys = outputs.len();
+            let value = outputs.len();
             outputs.push(named("value", Output::Value));
-            Ok((outputs, false, ascending(0..keys), *limit))
+            let mut by = match order {
+                SampleOrder::Time => Vec::new(),
+                SampleOrder::Latest => vec![(0, Order::Descending)],
+                SampleOrder::Highest => vec![(value, Order::Descending)],
+                SampleOrder::Lowest => vec![(value, Order::Ascending)],
+            };
+            let rest = (0..=value).filter(|index| by.iter().all(|(named, _)| named != index)).collect::<Vec<_>>();
+            by.extend(rest.into_iter().map(|index| (index, Order::Ascending)));
+            Ok((outputs, false, by, *limit))
         }
         Shape::Rows { order, limit } => {
             let outputs = row_columns(query.dataset)?;
@@ -188,12 +205,23 @@ fn lay_out(query: &Query, metric: Option<&ResolvedMetric>) -> Result<Layout, Que
             }
             let mut outputs = dims(query, of)?;
             let keys = outputs.len();
-            outputs.push(named("count", Output::Count));
-            outputs.push(named("first_time", Output::FirstTime));
-            outputs.push(named("last_time", Output::LastTime));
+            outputs.extend(seen());
             Ok((outputs, true, ascending(0..keys), *limit))
         }
+        Shape::LabelKeys { limit } => {
+            if !has_labels(query.dataset) {
+                return Err(QueryError::ShapeDoesNotFit { dataset: query.dataset, what: "labels" });
+            }
+            let mut outputs = vec![named("key", Output::LabelKey)];
+            outputs.extend(seen());
+            Ok((outputs, true, ascending(0..1), *limit))
+        }
     }
+}
+
+/// How often and when something was seen.
+fn seen() -> [OutputColumn; 3] {
+    [named("count", Output::Count), named("first_time", Output::FirstTime), named("last_time", Output::LastTime)]
 }
 
 fn named(name: &str, output: Output) -> OutputColumn {
@@ -226,10 +254,10 @@ fn dims(query: &Query, list: &[Dim]) -> Result<Vec<OutputColumn>, QueryError> {
     Ok(columns)
 }
 
-/// The grouping keys. A counter's growth is only defined within one series, so all that tells series apart is added for it.
+/// The grouping keys. Growth, and how long a sample stood, are only defined within one series: what tells series apart is added.
 fn keys(query: &Query, group_by: &[Dim], aggregation: Aggregation) -> Result<Vec<OutputColumn>, QueryError> {
     let mut columns = dims(query, group_by)?;
-    if grows(aggregation) {
+    if query.dataset == Dataset::Metrics && by_series(aggregation) {
         for dim in [Dim::Metric, Dim::Cluster, Dim::Node, Dim::Gpu, Dim::Service] {
             if columns.iter().all(|c| c.name != dim.as_str()) {
                 columns.push(OutputColumn { name: dim.as_str().to_owned(), output: Output::Dim(dim) });
@@ -240,43 +268,118 @@ fn keys(query: &Query, group_by: &[Dim], aggregation: Aggregation) -> Result<Vec
     Ok(columns)
 }
 
-fn grows(aggregation: Aggregation) -> bool {
-    matches!(aggregation, Aggregation::Rate | Aggregation::Increase)
+/// Whether it is defined within one series only.
+fn by_series(aggregation: Aggregation) -> bool {
+    match aggregation {
+        Aggregation::Rate
+        | Aggregation::Increase
+        | Aggregation::TimeAvg
+        | Aggregation::FractionAbove
+        | Aggregation::FractionBelow => true,
+        Aggregation::Avg
+        | Aggregation::Min
+        | Aggregation::Max
+        | Aggregation::Sum
+        | Aggregation::Count
+        | Aggregation::Last
+        | Aggregation::Stddev
+        | Aggregation::P50
+        | Aggregation::P90
+        | Aggregation::P95
+        | Aggregation::P99 => false,
+    }
 }
 
 fn aggregates(
     query: &Query,
     metric: Option<&ResolvedMetric>,
     aggregation: Aggregation,
+    with_instant: bool,
 ) -> Result<Vec<OutputColumn>, QueryError> {
-    let Some(metric) = metric else {
-        // Lines, spans, events and jobs can be counted.
+    if !has_values(query.dataset) {
+        // Lines, events and jobs can be counted.
         return if aggregation == Aggregation::Count {
             Ok(vec![named("value", Output::Count)])
         } else {
             Err(QueryError::ShapeDoesNotFit { dataset: query.dataset, what: "anything but a count" })
         };
-    };
-    if !fits(metric.kind, aggregation) {
-        return Err(QueryError::AggregationDoesNotFit {
-            metric: metric.canonical.clone(),
-            kind: metric.kind,
-            aggregation,
-            fitting: fitting(metric.kind).iter().map(|a| a.as_str().to_owned()).collect(),
-        });
     }
+    check_fits(query.dataset, metric, aggregation)?;
     let mut columns = vec![named("count", Output::Count), named("min", Output::Min), named("max", Output::Max)];
-    match Output::of(aggregation) {
-        Some(output) => columns.push(named("value", output)),
-        None => columns.extend([
+    let parts = |held: Held| {
+        [
+            named("held", Output::Held(held)),
+            named("first_time", Output::FirstTime),
+            named("last_time", Output::LastTime),
+        ]
+    };
+    let threshold = query.threshold.unwrap_or_default();
+    match aggregation {
+        Aggregation::Rate | Aggregation::Increase => columns.extend([
             named("first", Output::First),
             named("last", Output::Last),
             named("rise", Output::Rise),
             named("first_time", Output::FirstTime),
             named("last_time", Output::LastTime),
         ]),
+        Aggregation::TimeAvg => columns.extend(parts(Held::Value)),
+        Aggregation::FractionAbove => columns.extend(parts(Held::Above(threshold))),
+        Aggregation::FractionBelow => columns.extend(parts(Held::Below(threshold))),
+        Aggregation::Avg
+        | Aggregation::Min
+        | Aggregation::Max
+        | Aggregation::Sum
+        | Aggregation::Count
+        | Aggregation::Last
+        | Aggregation::Stddev
+        | Aggregation::P50
+        | Aggregation::P90
+        | Aggregation::P95
+        | Aggregation::P99 => {
+            columns.extend(Output::of(aggregation).map(|output| named("value", output)));
+            let instant = match aggregation {
+                Aggregation::Min => Some(Output::MinTime),
+                Aggregation::Max => Some(Output::MaxTime),
+                Aggregation::Last => Some(Output::LastTime),
+                Aggregation::Avg
+                | Aggregation::Sum
+                | Aggregation::Count
+                | Aggregation::Stddev
+                | Aggregation::P50
+                | Aggregation::P90
+                | Aggregation::P95
+                | Aggregation::P99
+                | Aggregation::Rate
+                | Aggregation::Increase
+                | Aggregation::TimeAvg
+                | Aggregation::FractionAbove
+                | Aggregation::FractionBelow => None,
+            };
+            columns.extend(instant.filter(|_| with_instant).map(|output| named("at", output)));
+        }
     }
     Ok(columns)
+}
+
+/// Whether the metric's kind, or what a span's duration is, fits the aggregation.
+fn check_fits(dataset: Dataset, metric: Option<&ResolvedMetric>, aggregation: Aggregation) -> Result<(), QueryError> {
+    // Of every metric together only what makes sense of a level can be asked; a span's duration is one.
+    let (name, kind) = match metric {
+        Some(metric) => (metric.canonical.as_str(), metric.kind),
+        None if dataset == Dataset::Spans => ("duration", MetricKind::Gauge),
+        None => ("every metric", MetricKind::Gauge),
+    };
+    let held_for_no_time = dataset == Dataset::Spans && by_series(aggregation);
+    if fits(kind, aggregation) && !held_for_no_time {
+        return Ok(());
+    }
+    let fitting = fitting(kind).iter().filter(|a| dataset != Dataset::Spans || !by_series(**a));
+    Err(QueryError::AggregationDoesNotFit {
+        metric: name.to_owned(),
+        kind,
+        aggregation,
+        fitting: fitting.map(|a| a.as_str().to_owned()).collect(),
+    })
 }
 
 /// The columns of a dataset's own rows, time first.

@@ -21,9 +21,15 @@ pub enum QueryError {
         /// Canonical names.
         candidates: Vec<String>,
     },
-    /// A metric is needed.
-    #[error("a query over metrics must name a metric; `find_entities` lists what is collected")]
-    MissingMetric,
+    /// A share of time is asked for, but beyond what?
+    #[error("`{}` needs a threshold; give one in the metric's unit", aggregation.as_str())]
+    MissingThreshold {
+        /// What was asked for.
+        aggregation: Aggregation,
+    },
+    /// A threshold has no use.
+    #[error("a threshold is for `fraction_above` and `fraction_below` only; leave it out, or use a filter on `value`")]
+    ThresholdNotUsed,
     /// A metric was named for a dataset that has none.
     #[error("dataset `{dataset}` has no metrics; leave `metric` out or ask dataset `metrics`")]
     MetricNotApplicable {

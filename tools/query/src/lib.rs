@@ -13,5 +13,5 @@ pub mod valid;
 pub use catalogue::{Catalogue, Resolution};
 pub use error::QueryError;
 pub use pattern::check_pattern;
-pub use query::{Filter, Match, MetricPart, Order, Query, Shape, ValueOp};
-pub use valid::{Output, OutputColumn, QuantileLevel, ResolvedMetric, ValidQuery};
+pub use query::{Align, Filter, Match, MetricPart, Order, Query, SampleOrder, Shape, ValueOp};
+pub use valid::{Held, Output, OutputColumn, QuantileLevel, ResolvedMetric, ValidQuery};

@@ -7,8 +7,8 @@ use sightline_model::{Aggregation, Dataset, Dim, TimeRange};
 pub struct Query {
     /// Which dataset.
     pub dataset: Dataset,
-    /// The metric, by canonical or stored name; for dataset `metrics` only, where it is required except in
-    /// [`Shape::Distinct`].
+    /// The metric, by canonical or stored name; for dataset `metrics` only. `None` is every metric there: what is collected,
+    /// how many samples of each, or a value by metric.
     pub metric: Option<String>,
     /// Which of a histogram's series are read; [`MetricPart::Samples`] for every other kind.
     pub part: MetricPart,
@@ -18,6 +18,8 @@ pub struct Query {
     pub filters: Vec<Filter>,
     /// Only rows of these (node, gpu) pairs. How a job's rows are read, so that cost follows the job's size.
     pub placement: Option<Vec<(String, String)>>,
+    /// What `fraction_above` and `fraction_below` hold samples against, in the unit of the samples; finite. For those two only.
+    pub threshold: Option<f64>,
     /// What comes back.
     pub shape: Shape,
 }
@@ -58,7 +60,7 @@ pub enum Filter {
         /// What must hold.
         matches: Match,
     },
-    /// A condition on the sample's value; for dataset `metrics` only.
+    /// A condition on the sample's value, or on a span's duration in microseconds.
     Value {
         /// How it is compared.
         op: ValueOp,
@@ -118,6 +120,30 @@ pub enum Order {
     Descending,
 }
 
+/// Where time steps begin.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Align {
+    /// At whole multiples of the step since 1970, as charts do: windows that overlap share their steps.
+    #[default]
+    Epoch,
+    /// At the window's start: a step as long as the window is the window, a step of a day is the asker's day.
+    Window,
+}
+
+/// What samples are ordered by.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SampleOrder {
+    /// Time, the earliest first.
+    #[default]
+    Time,
+    /// Time, the latest first.
+    Latest,
+    /// Value, the largest first.
+    Highest,
+    /// Value, the smallest first.
+    Lowest,
+}
+
 /// What comes back.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Shape {
@@ -125,9 +151,14 @@ pub enum Shape {
     /// For `rate` and `increase`: per time step and *series* (every label): `bucket`, the dimensions, what else tells series apart
     /// (`cluster`, `node`, `gpu`, `service`, `labels`), then `count`, `min`, `max`, `first`, `last`, `rise`, `first_time`,
     /// `last_time`, from which the reader adds up increases across steps and resets.
+    /// For `time_avg`, `fraction_above` and `fraction_below` per step and series too: `count`, `min`, `max`, `held`, `first_time`,
+    /// `last_time`; `held` adds up, over consecutive samples, the earlier one (or whether it is beyond the threshold, 0 or 1) times
+    /// the milliseconds until the later one.
     Series {
         /// Length of a step, milliseconds; at least 1000.
         step_ms: u64,
+        /// Where steps begin.
+        align: Align,
         /// The dimensions that tell series apart.
         group_by: Vec<Dim>,
         /// How samples of a step are combined.
@@ -135,15 +166,18 @@ pub enum Shape {
         /// The most rows wanted (steps times groups).
         limit: u32,
     },
-    /// Samples as stored, in time order: `time`, the dimensions, `value`. Dataset `metrics` only.
+    /// Samples as stored: `time`, the dimensions, `value`. Dataset `metrics` only.
     Samples {
         /// The dimensions that tell series apart.
         group_by: Vec<Dim>,
+        /// What they are ordered by.
+        order: SampleOrder,
         /// The most rows wanted.
         limit: u32,
     },
     /// Per group over the whole window: the dimensions, `count`, `min`, `max`, `value`; ordered by `value`, then the dimensions.
-    /// For `rate` and `increase` the same columns as [`Shape::Series`] without `bucket`, unordered by value: the reader ranks.
+    /// For `min`, `max` and `last` also `at`, the instant of that sample (the earliest, if several are equal).
+    /// For what is told apart by series the same columns as [`Shape::Series`] without `bucket`, unordered by value: the reader ranks.
     Rank {
         /// The dimensions that tell groups apart; empty for one number over everything.
         group_by: Vec<Dim>,
@@ -166,6 +200,11 @@ pub enum Shape {
         /// The dimensions.
         of: Vec<Dim>,
         /// The most combinations wanted.
+        limit: u32,
+    },
+    /// The keys of the labels that rows have: `key`, `count`, `first_time`, `last_time`. Not for `job_gpus`, which has no labels.
+    LabelKeys {
+        /// The most keys wanted.
         limit: u32,
     },
 }

@@ -36,6 +36,14 @@ pub fn has_labels(dataset: Dataset) -> bool {
     }
 }
 
+/// Whether its rows have a number to combine: a sample, or a span's duration.
+pub fn has_values(dataset: Dataset) -> bool {
+    match dataset {
+        Dataset::Metrics | Dataset::Spans => true,
+        Dataset::Logs | Dataset::Events | Dataset::Jobs | Dataset::JobGpus => false,
+    }
+}
+
 /// Longest label key taken, bytes: Prometheus names no limit, and 128 is past anything seen in exporters.
 const MAX_LABEL_KEY: usize = 128;
 
@@ -94,6 +102,9 @@ pub fn fitting(kind: MetricKind) -> &'static [Aggregation] {
             Aggregation::P90,
             Aggregation::P95,
             Aggregation::P99,
+            Aggregation::TimeAvg,
+            Aggregation::FractionAbove,
+            Aggregation::FractionBelow,
         ],
         MetricKind::Counter => &[Aggregation::Rate, Aggregation::Increase, Aggregation::Last, Aggregation::Count],
         MetricKind::Histogram => &[
@@ -105,7 +116,15 @@ pub fn fitting(kind: MetricKind) -> &'static [Aggregation] {
             Aggregation::Rate,
             Aggregation::Increase,
         ],
-        MetricKind::State => &[Aggregation::Last, Aggregation::Min, Aggregation::Max, Aggregation::Count],
+        MetricKind::State => &[
+            Aggregation::Last,
+            Aggregation::Min,
+            Aggregation::Max,
+            Aggregation::Count,
+            // How long it was in a state: a flag is above 0 or not.
+            Aggregation::FractionAbove,
+            Aggregation::FractionBelow,
+        ],
     }
 }
 

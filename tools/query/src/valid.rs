@@ -2,7 +2,7 @@
 
 use sightline_model::{Aggregation, Column, ColumnKind, Dataset, Dim, MetricKind, TimeRange, Unit};
 
-use crate::query::{Filter, Order, Query};
+use crate::query::{Align, Filter, Order, Query};
 
 /// The metric a valid query reads.
 #[derive(Clone, Debug, PartialEq)]
@@ -24,11 +24,15 @@ pub enum Output {
     Bucket {
         /// Its length, milliseconds.
         step_ms: u64,
+        /// Where steps begin.
+        align: Align,
     },
     /// A dimension.
     Dim(Dim),
     /// All labels of the row.
     Labels,
+    /// Each key of the row's labels: a row counts once for each.
+    LabelKey,
     /// The row's own time (for jobs and GPU intervals: its start).
     Time,
     /// When a job or interval ended; null while it runs.
@@ -59,10 +63,27 @@ pub enum Output {
     Last,
     /// Sum of the rises between consecutive samples; falls (resets) add nothing.
     Rise,
+    /// What consecutive samples held for how long, added up: see [`Held`].
+    Held(Held),
+    /// When the smallest sample was taken; the earliest, if several are equal.
+    MinTime,
+    /// When the largest sample was taken; the earliest, if several are equal.
+    MaxTime,
     /// The smallest time.
     FirstTime,
     /// The largest time.
     LastTime,
+}
+
+/// What is multiplied by the time until the next sample.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Held {
+    /// The sample itself.
+    Value,
+    /// 1 where it lies above, else 0.
+    Above(f64),
+    /// 1 where it lies below, else 0.
+    Below(f64),
 }
 
 /// The quantiles that can be asked for.
@@ -82,10 +103,15 @@ impl Output {
     /// The kind of the column it makes.
     pub fn kind(&self) -> ColumnKind {
         match self {
-            Self::Bucket { .. } | Self::Time | Self::EndTime | Self::SubmitTime | Self::FirstTime | Self::LastTime => {
-                ColumnKind::Time
-            }
-            Self::Dim(_) => ColumnKind::Text,
+            Self::Bucket { .. }
+            | Self::Time
+            | Self::EndTime
+            | Self::SubmitTime
+            | Self::MinTime
+            | Self::MaxTime
+            | Self::FirstTime
+            | Self::LastTime => ColumnKind::Time,
+            Self::Dim(_) | Self::LabelKey => ColumnKind::Text,
             Self::Labels => ColumnKind::Labels,
             Self::DurationMicros | Self::Count => ColumnKind::Int,
             Self::Value
@@ -97,7 +123,8 @@ impl Output {
             | Self::Quantile(_)
             | Self::First
             | Self::Last
-            | Self::Rise => ColumnKind::Float,
+            | Self::Rise
+            | Self::Held(_) => ColumnKind::Float,
         }
     }
 
@@ -107,6 +134,7 @@ impl Output {
             Self::Bucket { .. }
             | Self::Dim(_)
             | Self::Labels
+            | Self::LabelKey
             | Self::Time
             | Self::EndTime
             | Self::SubmitTime
@@ -122,12 +150,15 @@ impl Output {
             | Self::First
             | Self::Last
             | Self::Rise
+            | Self::Held(_)
+            | Self::MinTime
+            | Self::MaxTime
             | Self::FirstTime
             | Self::LastTime => true,
         }
     }
 
-    /// The output that gives this aggregation's value; none for `rate` and `increase`, which are added up from parts.
+    /// The output that gives this aggregation's value; none for what is added up from the parts of each series.
     pub fn of(aggregation: Aggregation) -> Option<Self> {
         match aggregation {
             Aggregation::Avg => Some(Self::Avg),
@@ -141,7 +172,11 @@ impl Output {
             Aggregation::P90 => Some(Self::Quantile(QuantileLevel::P90)),
             Aggregation::P95 => Some(Self::Quantile(QuantileLevel::P95)),
             Aggregation::P99 => Some(Self::Quantile(QuantileLevel::P99)),
-            Aggregation::Rate | Aggregation::Increase => None,
+            Aggregation::Rate
+            | Aggregation::Increase
+            | Aggregation::TimeAvg
+            | Aggregation::FractionAbove
+            | Aggregation::FractionBelow => None,
         }
     }
 }
@@ -155,8 +190,8 @@ pub struct OutputColumn {
     pub output: Output,
 }
 
-/// A query that may be put to the guard. Guaranteed: the dataset has every dimension that is named, the metric is known and its
-/// kind fits the aggregation, texts and lists are within their caps, patterns compile under RE2's rules, bounds are finite,
+/// A query that may be put to the guard. Guaranteed: the dataset has every dimension that is named, a metric that is named is known
+/// and its kind fits the aggregation, a threshold is there exactly where one is needed, texts and lists are within their caps, patterns compile under RE2's rules, bounds are finite,
 /// grouping outputs stand before aggregates, and order and limit are set.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ValidQuery {

@@ -133,7 +133,7 @@ impl EntityKind {
 }
 
 fn query(dataset: Dataset, range: TimeRange, filters: Vec<Filter>, shape: Shape) -> Query {
-    Query { dataset, metric: None, part: MetricPart::Samples, range, filters, placement: None, shape }
+    Query { dataset, metric: None, part: MetricPart::Samples, range, filters, placement: None, threshold: None, shape }
 }
 
 impl EntityKind {

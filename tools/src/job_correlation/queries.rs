@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use jiff::SignedDuration;
 use sightline_diagnosis::{Focus, Scope as Level, Signal};
 use sightline_model::{Aggregation, Dataset, Dim, MetricKind, TimeRange};
-use sightline_query::{Filter, Match, MetricPart, Order, Query, Shape};
+use sightline_query::{Align, Filter, Match, MetricPart, Order, Query, SampleOrder, Shape};
 
 use crate::job_correlation::scope::Scope;
 use crate::tool::ToolContext;
@@ -46,7 +46,7 @@ pub(super) fn survey(context: &ToolContext<'_>, scope: &Scope) -> Vec<Query> {
             let Some(aggregation) = aggregation(context, metric) else { continue };
             let group_by = with_stored_name(group_by(*signal));
             let step_ms = survey_step_ms(scope, *signal);
-            let shape = Shape::Series { step_ms, group_by, aggregation, limit: context.max_rows };
+            let shape = Shape::Series { step_ms, align: Align::Epoch, group_by, aggregation, limit: context.max_rows };
             queries.push(of_metric(scope, *signal, metric, None, scope.range, shape));
         }
     }
@@ -76,10 +76,10 @@ pub(super) fn closer(context: &ToolContext<'_>, scope: &Scope, wanted: &[Focus])
         // Samples of a second over half an hour are as many as steps of half a minute over half a day.
         let steps = range.millis().unsigned_abs() / 1000;
         let shape = if steps * members <= POINTS && aggregation != Aggregation::Increase {
-            Shape::Samples { group_by, limit: context.max_rows }
+            Shape::Samples { group_by, order: SampleOrder::Time, limit: context.max_rows }
         } else {
             let step_ms = step_ms(range, POINTS / members);
-            Shape::Series { step_ms, group_by, aggregation, limit: context.max_rows }
+            Shape::Series { step_ms, align: Align::Epoch, group_by, aggregation, limit: context.max_rows }
         };
         let pairs: Vec<(String, String)> = focus.placements.iter().map(|p| (p.node.clone(), p.gpu.clone())).collect();
         let placement = (!pairs.is_empty()).then_some(pairs);
@@ -140,12 +140,21 @@ fn of_metric(
         }
     };
     let metric = Some(metric.to_owned());
-    Query { dataset: Dataset::Metrics, metric, part: MetricPart::Samples, range, filters, placement, shape }
+    Query {
+        dataset: Dataset::Metrics,
+        metric,
+        part: MetricPart::Samples,
+        range,
+        filters,
+        placement,
+        threshold: None,
+        shape,
+    }
 }
 
 fn lines(context: &ToolContext<'_>, dataset: Dataset, range: TimeRange, filters: Vec<Filter>) -> Query {
     let shape = Shape::Rows { order: Order::Ascending, limit: context.max_rows.min(MAX_LINES) };
-    Query { dataset, metric: None, part: MetricPart::Samples, range, filters, placement: None, shape }
+    Query { dataset, metric: None, part: MetricPart::Samples, range, filters, placement: None, threshold: None, shape }
 }
 
 fn bus_addresses(context: &ToolContext<'_>, scope: &Scope) -> Query {

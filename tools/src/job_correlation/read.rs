@@ -107,9 +107,11 @@ impl CaseFile {
         }
         let combine = match &query.shape {
             Shape::Series { aggregation, .. } => *aggregation,
-            Shape::Samples { .. } | Shape::Rank { .. } | Shape::Rows { .. } | Shape::Distinct { .. } => {
-                aggregation(context, &metric).unwrap_or(Aggregation::Avg)
-            }
+            Shape::Samples { .. }
+            | Shape::Rank { .. }
+            | Shape::Rows { .. }
+            | Shape::Distinct { .. }
+            | Shape::LabelKeys { .. } => aggregation(context, &metric).unwrap_or(Aggregation::Avg),
         };
         let series = read_series(fetched, &group_by(signal), combine)?;
         if series.is_empty() && !VITAL.contains(&signal) {

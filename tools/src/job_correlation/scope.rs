@@ -63,6 +63,7 @@ pub(super) fn queries(args: &JobCorrelationArgs, context: &ToolContext<'_>, rang
             range,
             filters: vec![Filter::Dim { dim: Dim::JobId, matches: Match::Eq(args.job.clone()) }],
             placement: None,
+            threshold: None,
             shape: Shape::Rows { order: Order::Ascending, limit: context.max_rows },
         })
         .collect()

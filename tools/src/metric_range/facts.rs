@@ -70,6 +70,9 @@ pub(crate) fn subject(measure: &Measure, values: &Evidence, entity: &Entity, fix
             Aggregation::P90 => "p90 of ",
             Aggregation::P95 => "p95 of ",
             Aggregation::P99 => "p99 of ",
+            Aggregation::TimeAvg => "the mean over time of ",
+            Aggregation::FractionAbove => "the share of time above the threshold of ",
+            Aggregation::FractionBelow => "the share of time below the threshold of ",
         })
         .value(&values.id, "metric", &measure.metric);
     if whole.is_empty() { sentence } else { sentence.say(" of ").entity(&values.id, &whole) }
@@ -131,7 +134,10 @@ fn level(
         | Aggregation::P50
         | Aggregation::P90
         | Aggregation::P95
-        | Aggregation::P99 => {
+        | Aggregation::P99
+        | Aggregation::TimeAvg
+        | Aggregation::FractionAbove
+        | Aggregation::FractionBelow => {
             let sentence = number(sentence.say(" averaged "), Stat::Mean, stats.mean);
             between(sentence, number, stats)
         }

@@ -32,7 +32,7 @@ pub fn evidence(fetched: &Fetched, tool: &str, n: usize, content: Content) -> Ev
     let (aggregation, step_ms) = match &query.shape {
         Shape::Series { step_ms, aggregation, .. } => (Some(*aggregation), Some(*step_ms)),
         Shape::Rank { aggregation, .. } => (Some(*aggregation), None),
-        Shape::Samples { .. } | Shape::Rows { .. } | Shape::Distinct { .. } => (None, None),
+        Shape::Samples { .. } | Shape::Rows { .. } | Shape::Distinct { .. } | Shape::LabelKeys { .. } => (None, None),
     };
     let (series, rows, coverage) = match content {
         Content::Series(series) => {
@@ -88,6 +88,7 @@ pub(crate) fn unit_of(kind: MetricKind, unit: Unit, aggregation: Aggregation) ->
     let observations = kind == MetricKind::Histogram;
     match aggregation {
         Aggregation::Count => Unit::Count,
+        Aggregation::FractionAbove | Aggregation::FractionBelow => Unit::Ratio,
         Aggregation::Rate if observations => Unit::PerSecond,
         Aggregation::Increase if observations => Unit::Count,
         Aggregation::Rate => unit.per_second(),
@@ -101,7 +102,8 @@ pub(crate) fn unit_of(kind: MetricKind, unit: Unit, aggregation: Aggregation) ->
         | Aggregation::P50
         | Aggregation::P90
         | Aggregation::P95
-        | Aggregation::P99 => unit,
+        | Aggregation::P99
+        | Aggregation::TimeAvg => unit,
     }
 }
 

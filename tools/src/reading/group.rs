@@ -44,7 +44,7 @@ pub(crate) fn queried_dims(fetched: &Fetched) -> Vec<Dim> {
             group_by.clone()
         }
         Shape::Distinct { of, .. } => of.clone(),
-        Shape::Rows { .. } => Vec::new(),
+        Shape::Rows { .. } | Shape::LabelKeys { .. } => Vec::new(),
     }
 }
 

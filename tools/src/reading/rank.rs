@@ -5,6 +5,7 @@ use sightline_query::Order;
 
 use crate::reading::group::{Groups, queried_dims};
 use crate::reading::growth::{amount, gains, stored_series};
+use crate::reading::held::{Held, held_groups};
 use crate::reading::table::Table;
 use crate::reading::{combined_value, combines};
 use crate::tool::{Fetched, ToolError};
@@ -37,6 +38,11 @@ pub fn read_rank(fetched: &Fetched, group_by: &[Dim], aggregation: Aggregation) 
             }
         }
         return Ok(ranked(groups));
+    }
+    if matches!(aggregation, Aggregation::TimeAvg | Aggregation::FractionAbove | Aggregation::FractionBelow) {
+        let groups = held_groups(fetched, &table, group_by, aggregation)?.into_sorted();
+        let ranked = |(entity, held): (Entity, Held)| Some(Ranked { entity, value: held.value()?, count: held.count });
+        return Ok(groups.into_iter().filter_map(ranked).collect());
     }
     match plain(fetched, &table, group_by, aggregation, combines(aggregation))? {
         Some(ranked) => Ok(ranked),

@@ -6,3 +6,5 @@ mod bundles;
 mod engine;
 #[cfg(test)]
 mod read_back;
+#[cfg(test)]
+mod shapes;

@@ -39,8 +39,16 @@ fn limits() -> Limits {
 fn admit(id: &str, tenant: &str, limits: &Limits, dataset: Dataset, shape: Shape) -> ExecutableQuery {
     let metric = (dataset == Dataset::Metrics).then(|| METRIC.to_owned());
     let range = TimeRange::new(at("2026-05-03T00:00:00Z"), at("2026-05-04T00:00:00Z")).unwrap();
-    let query =
-        Query { dataset, metric, part: MetricPart::Samples, range, filters: Vec::new(), placement: None, shape };
+    let query = Query {
+        dataset,
+        metric,
+        part: MetricPart::Samples,
+        range,
+        filters: Vec::new(),
+        placement: None,
+        threshold: None,
+        shape,
+    };
     let valid = Catalogue::builtin().unwrap().check(&query).unwrap();
     let decision = Decision::allowed_for_tests(RowScope::for_tests(&[tenant]).unwrap());
     let now = at("2026-05-04T12:00:00Z");
@@ -50,7 +58,11 @@ fn admit(id: &str, tenant: &str, limits: &Limits, dataset: Dataset, shape: Shape
 }
 
 fn samples(limit: u32) -> Shape {
-    Shape::Samples { group_by: vec![Dim::Node, Dim::Label("UUID".to_owned())], limit }
+    Shape::Samples {
+        order: sightline_query::SampleOrder::Time,
+        group_by: vec![Dim::Node, Dim::Label("UUID".to_owned())],
+        limit,
+    }
 }
 
 fn hot() -> Rows {

@@ -9,77 +9,7 @@ use sqlparser::ast::{
 use crate::check::fault::{Fault, FaultKind};
 use crate::check::read::is_plain;
 use crate::param::ParamType;
-use crate::tree::{Aggregate, Bind, Column, Comparison, Condition, Scalar, level_text};
-
-/// An output column.
-pub(crate) fn column(expression: &Expr) -> Result<Column, Fault> {
-    let Expr::Function(function) = expression else { return Ok(Column::Plain(scalar(expression)?)) };
-    let call = Call::of(function)?;
-    let aggregate = match (call.name, call.parameters.as_deref(), call.args.as_slice()) {
-        ("toString", None, _) => return Ok(Column::Plain(scalar(expression)?)),
-        ("toStartOfInterval", None, [time, step]) if name(time)? == "time" => {
-            return Ok(Column::Bucket { step_ms: step_of(step)? });
-        }
-        ("nullIf", None, [end, sentinel]) if name(end)? == "end_time" => return Ok(Column::OpenEnd(bind(sentinel)?)),
-        ("count", None, []) => Aggregate::Count,
-        ("min", None, [of]) => Aggregate::Min(name(of)?),
-        ("max", None, [of]) => Aggregate::Max(name(of)?),
-        ("avg", None, [of]) => Aggregate::Avg(name(of)?),
-        ("sum", None, [of]) => Aggregate::Sum(name(of)?),
-        ("stddevPop", None, [of]) => Aggregate::Stddev(name(of)?),
-        ("quantileExactInclusive", Some([level]), [of]) => Aggregate::Quantile(level_of(level)?, name(of)?),
-        ("argMin", None, [of, by]) => Aggregate::First(name(of)?, name(by)?),
-        ("argMax", None, [of, by]) => Aggregate::Last(name(of)?, name(by)?),
-        ("divide", None, [sum, by]) if plain_number(by) == Some("2") => rise(sum)?,
-        (function, _, _) => return Err(unknown_function(function)),
-    };
-    Ok(Column::Aggregate(aggregate))
-}
-
-/// The rise in `plus(L1Norm(d), arraySum(d))`.
-fn rise(expression: &Expr) -> Result<Aggregate, Fault> {
-    let wrong = || Fault::new(FaultKind::Function, "`divide` is part of a rise only");
-    let [falls_and_rises, rises_less_falls] = call_of(expression, "plus")?.try_into().map_err(|_| wrong())?;
-    let first = differences(falls_and_rises, "L1Norm")?;
-    let second = differences(rises_less_falls, "arraySum")?;
-    if first != second {
-        return Err(wrong());
-    }
-    let (by, of) = first;
-    Ok(Aggregate::Rise(of, by))
-}
-
-/// Time and value column in `outer(arrayDifference(tupleElement(arraySort(groupArray((t.time, t.value))), 2)))`.
-fn differences(expression: &Expr, outer: &str) -> Result<(String, String), Fault> {
-    let wrong = || Fault::new(FaultKind::Function, format!("`{outer}` is part of a rise only"));
-    let values = argument_of(argument_of(expression, outer)?, "arrayDifference")?;
-    let sorted = match call_of(values, "tupleElement")?.as_slice() {
-        [sorted, second] if plain_number(second) == Some("2") => *sorted,
-        _ => return Err(wrong()),
-    };
-    match argument_of(argument_of(sorted, "arraySort")?, "groupArray")? {
-        Expr::Tuple(pair) => match pair.as_slice() {
-            [by, of] => Ok((name(by)?, name(of)?)),
-            _ => Err(wrong()),
-        },
-        _ => Err(wrong()),
-    }
-}
-
-/// The only argument of a call of that function.
-fn argument_of<'a>(expression: &'a Expr, function: &str) -> Result<&'a Expr, Fault> {
-    match call_of(expression, function)?.as_slice() {
-        [argument] => Ok(*argument),
-        _ => Err(unknown_function(function)),
-    }
-}
-
-/// The arguments of a call of that function.
-fn call_of<'a>(expression: &'a Expr, function: &str) -> Result<Vec<&'a Expr>, Fault> {
-    let Expr::Function(found) = expression else { return Err(foreign(expression)) };
-    let call = Call::of(found)?;
-    if call.name == function && call.parameters.is_none() { Ok(call.args) } else { Err(unknown_function(call.name)) }
-}
+use crate::tree::{Bind, Comparison, Condition, Scalar, level_text};
 
 /// A chain of conditions joined by AND, without brackets.
 pub(crate) fn conditions(expression: &Expr) -> Result<Vec<Condition>, Fault> {
@@ -187,7 +117,7 @@ fn member(left: &Expr, target: &InTarget, negated: bool, global: bool) -> Result
     }
 }
 
-fn scalar(expression: &Expr) -> Result<Scalar, Fault> {
+pub(super) fn scalar(expression: &Expr) -> Result<Scalar, Fault> {
     match expression {
         Expr::CompoundIdentifier(_) => Ok(Scalar::Column(name(expression)?)),
         Expr::Function(function) => {
@@ -212,7 +142,7 @@ fn scalar(expression: &Expr) -> Result<Scalar, Fault> {
 }
 
 /// The column in `t.column`.
-fn name(expression: &Expr) -> Result<String, Fault> {
+pub(super) fn name(expression: &Expr) -> Result<String, Fault> {
     match expression {
         Expr::CompoundIdentifier(parts) => match parts.as_slice() {
             [table, Ident { value, quote_style: None, span: _ }] if is_plain(table, "t") => Ok(value.clone()),
@@ -224,7 +154,7 @@ fn name(expression: &Expr) -> Result<String, Fault> {
 }
 
 /// The number in `toIntervalMillisecond(60000)`.
-fn step_of(expression: &Expr) -> Result<u64, Fault> {
+pub(super) fn step_of(expression: &Expr) -> Result<u64, Fault> {
     let wrong = || Fault::new(FaultKind::Function, "a step must be written `toIntervalMillisecond(60000)`");
     let Expr::Function(function) = expression else { return Err(wrong()) };
     let call = Call::of(function)?;
@@ -236,7 +166,7 @@ fn step_of(expression: &Expr) -> Result<u64, Fault> {
     }
 }
 
-fn level_of(expression: &Expr) -> Result<QuantileLevel, Fault> {
+pub(super) fn level_of(expression: &Expr) -> Result<QuantileLevel, Fault> {
     let text = match expression {
         Expr::Value(ValueWithSpan { value: Value::Number(text, false), span: _ }) => text.as_str(),
         _ => "",
@@ -248,7 +178,7 @@ fn level_of(expression: &Expr) -> Result<QuantileLevel, Fault> {
 }
 
 /// `{p0:String}`: a map literal to the parser, of one field with an unquoted key.
-fn bind(expression: &Expr) -> Result<Bind, Fault> {
+pub(super) fn bind(expression: &Expr) -> Result<Bind, Fault> {
     let Expr::Dictionary(fields) = expression else {
         return Err(match expression {
             Expr::Value(_) => Fault::new(FaultKind::Literal, "a value must be a parameter, as in `{p0:String}`"),
@@ -302,14 +232,14 @@ fn is_word(expression: &Expr, word: &str) -> bool {
 }
 
 /// A function call with nothing but arguments.
-struct Call<'a> {
-    name: &'a str,
-    parameters: Option<Vec<&'a Expr>>,
-    args: Vec<&'a Expr>,
+pub(super) struct Call<'a> {
+    pub(super) name: &'a str,
+    pub(super) parameters: Option<Vec<&'a Expr>>,
+    pub(super) args: Vec<&'a Expr>,
 }
 
 impl<'a> Call<'a> {
-    fn of(function: &'a Function) -> Result<Self, Fault> {
+    pub(super) fn of(function: &'a Function) -> Result<Self, Fault> {
         let Function { name, uses_odbc_syntax, parameters, args, within_group, filter, null_treatment, over } =
             function;
         let ObjectName(parts) = name;
@@ -359,7 +289,7 @@ fn arguments<'a>(name: &str, list: &'a FunctionArgumentList) -> Result<Vec<&'a E
         .collect()
 }
 
-fn unknown_function(name: &str) -> Fault {
+pub(super) fn unknown_function(name: &str) -> Fault {
     Fault::new(FaultKind::Function, format!("`{name}` is not on the list of functions, or not used as it must be"))
 }
 
@@ -368,7 +298,7 @@ fn subquery(name: &str) -> Fault {
 }
 
 /// The fault of an expression that has no place where it stands.
-fn foreign(expression: &Expr) -> Fault {
+pub(super) fn foreign(expression: &Expr) -> Fault {
     match expression {
         Expr::Value(_) => Fault::new(FaultKind::Literal, "a value must be a parameter, as in `{p0:String}`"),
         Expr::Subquery(_) | Expr::Exists { subquery: _, negated: _ } => {

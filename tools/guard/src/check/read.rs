@@ -10,8 +10,8 @@ use sqlparser::ast::{
 use sqlparser::dialect::ClickHouseDialect;
 use sqlparser::parser::Parser;
 
-use crate::check::expression;
 use crate::check::fault::{Fault, FaultKind};
+use crate::check::{column, expression};
 use crate::tree::Select;
 
 /// Nesting the parser follows. The caps before it allow 12 brackets.
@@ -240,10 +240,10 @@ impl Reader {
                 if !is_plain(alias, &format!("a{index}")) {
                     self.faults.push(Fault::new(FaultKind::Alias, format!("column {index} must be named `a{index}`")));
                 }
-                self.take(expression::column(expr))
+                self.take(column::column(expr))
             }
             SelectItem::UnnamedExpr(expr) => {
-                self.take(expression::column(expr));
+                self.take(column::column(expr));
                 self.fault(FaultKind::Alias, format!("column {index} must be named `a{index}`"))
             }
             SelectItem::ExprWithAliases { expr: _, aliases: _ } => {

@@ -11,7 +11,7 @@ use crate::mapping::{
     VALUE,
 };
 use crate::param::{ParamType, ParamValue};
-use crate::tree::{Aggregate, Bind, Column, Comparison, Condition, Scalar, Select};
+use crate::tree::{Aggregate, Bind, Column, Comparison, Condition, Held, Scalar, Select};
 
 /// The highest limit: the catalogue's cap, and the one row more that shows a cut.
 const MAX_LIMIT: u32 = 1_000_001;
@@ -24,10 +24,11 @@ pub(crate) fn shape(select: &Select, mapping: &Mapping) -> Vec<Fault> {
     };
     let mut rules = Rules { table, faults: Vec::new() };
     let reads_samples = columns.iter().any(reads_value);
-    rules.prewhere(prewhere, reads_samples);
+    rules.prewhere(prewhere);
     rules.filters(filters, reads_samples);
+    let from = window_bind(select, Comparison::AtLeast);
     for column in columns {
-        rules.column(column);
+        rules.column(column, from);
     }
     rules.grouping(columns, group_by, order_by);
     if *limit == 0 || *limit > MAX_LIMIT {
@@ -114,7 +115,7 @@ impl Rules<'_> {
     }
 
     /// In this order and no other: tenant, metric, start, end, placement.
-    fn prewhere(&mut self, conditions: &[Condition], reads_samples: bool) {
+    fn prewhere(&mut self, conditions: &[Condition]) {
         let mut rest = conditions;
         let is = |scalar: &Scalar, name: &str| matches!(scalar, Scalar::Column(column) if column == name);
         match rest {
@@ -125,19 +126,11 @@ impl Rules<'_> {
                 return self.fault(FaultKind::Scope, "`PREWHERE` must begin with `t.tenant IN {p0:Array(String)}`");
             }
         }
-        match rest {
-            [Condition::In(left, Bind { index: _, ty: ParamType::TextList }), tail @ ..]
-                if self.table.value && is(left, METRIC) =>
-            {
-                rest = tail;
-            }
-            _ if reads_samples => {
-                self.fault(
-                    FaultKind::Scope,
-                    "samples are read of named metrics only: `t.metric IN {p1:Array(String)}` is missing",
-                );
-            }
-            _ => {}
+        if let [Condition::In(left, Bind { index: _, ty: ParamType::TextList }), tail @ ..] = rest
+            && self.table.value
+            && is(left, METRIC)
+        {
+            rest = tail;
         }
         let end_column = match self.table.time {
             TimeShape::Instant => TIME,
@@ -190,10 +183,10 @@ impl Rules<'_> {
     }
 
     fn comparison(&mut self, left: &Scalar, comparison: Comparison, bind: Bind) {
-        let is_value = matches!(left, Scalar::Column(column) if column == VALUE);
-        if self.table.value && is_value {
+        let is_value = matches!(left, Scalar::Column(column) if self.is_sample(column));
+        if is_value {
             if bind.ty != ParamType::Number {
-                self.fault(FaultKind::Parameter, "a sample is compared with a number");
+                self.fault(FaultKind::Parameter, "a sample or duration is compared with a number");
             }
             return;
         }
@@ -228,7 +221,7 @@ impl Rules<'_> {
         }
     }
 
-    fn column(&mut self, column: &Column) {
+    fn column(&mut self, column: &Column, from: Option<Bind>) {
         let table = self.table;
         match column {
             Column::Plain(Scalar::Column(name)) => {
@@ -245,7 +238,16 @@ impl Rules<'_> {
                 }
             }
             Column::Plain(scalar) => self.text_column(scalar),
-            Column::Bucket { step_ms: _ } => {}
+            Column::Bucket { step_ms: _, origin } => {
+                if origin.is_some() && *origin != from {
+                    self.fault(FaultKind::Parameter, "steps begin at whole multiples or at the window's start");
+                }
+            }
+            Column::LabelKey => {
+                if !table.labels {
+                    self.fault(FaultKind::Column, "the table has no labels");
+                }
+            }
             Column::OpenEnd(bind) => {
                 if table.time != TimeShape::Interval || bind.ty != ParamType::Time {
                     self.fault(FaultKind::Column, "`t.end_time` is no column to read");
@@ -263,8 +265,18 @@ impl Rules<'_> {
             | Aggregate::Sum(column)
             | Aggregate::Stddev(column)
             | Aggregate::Quantile(_, column) => self.is_sample(column),
-            Aggregate::First(column, by) | Aggregate::Last(column, by) | Aggregate::Rise(column, by) => {
-                self.is_sample(column) && by == TIME
+            Aggregate::First(column, by)
+            | Aggregate::Last(column, by)
+            | Aggregate::MinTime(column, by)
+            | Aggregate::MaxTime(column, by)
+            | Aggregate::Rise(column, by) => self.is_sample(column) && by == TIME,
+            // How long a sample stood is told by milliseconds, which a sample's time has and a line's has not.
+            Aggregate::Held(what, column, by) => {
+                let in_numbers = match what {
+                    Held::Value => true,
+                    Held::Above(bind) | Held::Below(bind) => bind.ty == ParamType::Number,
+                };
+                self.table.value && column == VALUE && by == TIME && in_numbers
             }
         };
         if !fits {
@@ -273,7 +285,7 @@ impl Rules<'_> {
     }
 
     fn is_sample(&self, column: &str) -> bool {
-        self.table.value && column == VALUE
+        self.table.measured() == Some(column)
     }
 
     /// Keys are exactly the columns that are no aggregates, or there is no aggregate; the order goes by columns, each once.
@@ -306,18 +318,23 @@ fn reads_value(column: &Column) -> bool {
     match column {
         Column::Plain(Scalar::Column(name)) => name == VALUE,
         Column::Plain(Scalar::ColumnAsText(_) | Scalar::Label(_))
-        | Column::Bucket { step_ms: _ }
+        | Column::Bucket { step_ms: _, origin: _ }
+        | Column::LabelKey
         | Column::OpenEnd(_) => false,
         Column::Aggregate(aggregate) => match aggregate {
             Aggregate::Count => false,
-            Aggregate::Min(column) | Aggregate::Max(column) => column == VALUE,
-            Aggregate::Avg(_)
-            | Aggregate::Sum(_)
-            | Aggregate::Stddev(_)
-            | Aggregate::Quantile(_, _)
-            | Aggregate::First(_, _)
-            | Aggregate::Last(_, _)
-            | Aggregate::Rise(_, _) => true,
+            Aggregate::Min(column)
+            | Aggregate::Max(column)
+            | Aggregate::Avg(column)
+            | Aggregate::Sum(column)
+            | Aggregate::Stddev(column)
+            | Aggregate::Quantile(_, column)
+            | Aggregate::First(column, _)
+            | Aggregate::Last(column, _)
+            | Aggregate::MinTime(column, _)
+            | Aggregate::MaxTime(column, _)
+            | Aggregate::Rise(column, _)
+            | Aggregate::Held(_, column, _) => column == VALUE,
         },
     }
 }
@@ -340,7 +357,9 @@ pub(crate) fn binds(select: &Select) -> Vec<Bind> {
         match column {
             Column::Plain(value) => found.extend(scalar(value)),
             Column::OpenEnd(bind) => found.push(*bind),
-            Column::Bucket { step_ms: _ } | Column::Aggregate(_) => {}
+            Column::Bucket { step_ms: _, origin } => found.extend(*origin),
+            Column::Aggregate(Aggregate::Held(Held::Above(bind) | Held::Below(bind), _, _)) => found.push(*bind),
+            Column::LabelKey | Column::Aggregate(_) => {}
         }
     }
     for condition in select.prewhere.iter().chain(&select.filters) {

@@ -4,12 +4,18 @@ use jiff::ToSpan;
 use sightline_guard::{Estimate, Guard, Refusal};
 use sightline_model::{Aggregation, Dataset, Dim, TimeRange};
 use sightline_policies::{Decision, Limits};
-use sightline_query::{Order, Query, Shape};
+use sightline_query::{Align, Order, Query, Shape};
 
 use crate::sample::{admission, at, catalogue, day, decision, limits, mapping, now, query};
 
 fn series(step_ms: u64) -> Shape {
-    Shape::Series { step_ms, group_by: vec![Dim::Node], aggregation: Aggregation::Avg, limit: 5000 }
+    Shape::Series {
+        step_ms,
+        align: Align::Epoch,
+        group_by: vec![Dim::Node],
+        aggregation: Aggregation::Avg,
+        limit: 5000,
+    }
 }
 
 fn try_with(query: &Query, limits: &Limits, bytes_left: Option<u64>, estimate: Option<Estimate>) -> Option<Refusal> {

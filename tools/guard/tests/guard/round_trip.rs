@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use sightline_guard::ParamValue;
 use sightline_model::{Aggregation, Dataset, Dim, TimeRange};
-use sightline_query::{Filter, Match, MetricPart, Order, Query, Shape, ValueOp, check_pattern};
+use sightline_query::{Align, Filter, Match, MetricPart, Order, Query, SampleOrder, Shape, ValueOp, check_pattern};
 
 use crate::sample::{admit, at, check, params};
 
@@ -72,20 +72,41 @@ fn shape(dataset: Dataset) -> BoxedStrategy<Shape> {
     let limit = || 1..=10_000u32;
     let metrics = dataset == Dataset::Metrics;
     let aggregation = move || {
-        let all = if metrics { Aggregation::ALL.to_vec() } else { vec![Aggregation::Count] };
+        let by_series = |a: &Aggregation| {
+            a.needs_threshold() || matches!(a, Aggregation::Rate | Aggregation::Increase | Aggregation::TimeAvg)
+        };
+        let all = match dataset {
+            Dataset::Metrics => Aggregation::ALL.to_vec(),
+            Dataset::Spans => Aggregation::ALL.into_iter().filter(|a| !by_series(a)).collect(),
+            Dataset::Logs | Dataset::Events | Dataset::Jobs | Dataset::JobGpus => vec![Aggregation::Count],
+        };
         prop::sample::select(all)
     };
-    let series = (60_000..3_600_000u64, dims(0), aggregation(), limit())
-        .prop_map(|(step_ms, group_by, aggregation, limit)| Shape::Series { step_ms, group_by, aggregation, limit });
+    let align = || prop::sample::select(vec![Align::Epoch, Align::Window]);
+    let series = (60_000..3_600_000u64, align(), dims(0), aggregation(), limit()).prop_map(
+        |(step_ms, align, group_by, aggregation, limit)| Shape::Series { step_ms, align, group_by, aggregation, limit },
+    );
     let rank = (dims(0), aggregation(), order(), limit())
         .prop_map(|(group_by, aggregation, order, limit)| Shape::Rank { group_by, aggregation, order, limit });
     let distinct = (dims(1), limit()).prop_map(|(of, limit)| Shape::Distinct { of, limit });
     let plain = if metrics {
-        (dims(0), limit()).prop_map(|(group_by, limit)| Shape::Samples { group_by, limit }).boxed()
+        let orders = vec![SampleOrder::Time, SampleOrder::Latest, SampleOrder::Highest, SampleOrder::Lowest];
+        (dims(0), prop::sample::select(orders), limit())
+            .prop_map(|(group_by, order, limit)| Shape::Samples { group_by, order, limit })
+            .boxed()
     } else {
         (order(), limit()).prop_map(|(order, limit)| Shape::Rows { order, limit }).boxed()
     };
-    prop_oneof![series, rank, distinct, plain].boxed()
+    if sightline_query::schema::has_labels(dataset) {
+        let keys = limit().prop_map(|limit| Shape::LabelKeys { limit });
+        prop_oneof![4 => series, 4 => rank, 2 => distinct, 3 => plain, 1 => keys].boxed()
+    } else {
+        prop_oneof![series, rank, distinct, plain].boxed()
+    }
+}
+
+fn threshold() -> impl Strategy<Value = f64> {
+    prop::num::f64::NORMAL
 }
 
 fn any_query() -> impl Strategy<Value = Query> {
@@ -96,24 +117,27 @@ fn any_query() -> impl Strategy<Value = Query> {
             Just(None).boxed()
         };
         let minutes = (0..1000i64, 60..1440i64);
-        (filters(dataset), placement, shape(dataset), minutes).prop_map(
-            move |(filters, placement, shape, (start, length))| {
+        (filters(dataset), placement, shape(dataset), minutes, threshold()).prop_map(
+            move |(filters, placement, shape, (start, length), threshold)| {
                 let from = at("2026-05-01T00:00:00Z") + jiff::SignedDuration::from_mins(start);
                 let range = TimeRange::new(from, from + jiff::SignedDuration::from_mins(length)).unwrap();
                 let metric = (dataset == Dataset::Metrics).then(|| {
-                    let grows = match &shape {
-                        Shape::Series { aggregation, .. } | Shape::Rank { aggregation, .. } => {
-                            matches!(aggregation, Aggregation::Rate | Aggregation::Increase)
-                        }
-                        Shape::Samples { .. } | Shape::Rows { .. } | Shape::Distinct { .. } => false,
-                    };
+                    let grows = matches!(aggregation_of(&shape), Some(Aggregation::Rate | Aggregation::Increase));
                     let name = if grows { "node_network_receive_bytes_total" } else { "DCGM_FI_DEV_GPU_TEMP" };
                     name.to_owned()
                 });
-                Query { dataset, metric, part: MetricPart::Samples, range, filters, placement, shape }
+                let threshold = aggregation_of(&shape).filter(|a| a.needs_threshold()).map(|_| threshold);
+                Query { dataset, metric, part: MetricPart::Samples, range, filters, placement, threshold, shape }
             },
         )
     })
+}
+
+fn aggregation_of(shape: &Shape) -> Option<Aggregation> {
+    match shape {
+        Shape::Series { aggregation, .. } | Shape::Rank { aggregation, .. } => Some(*aggregation),
+        Shape::Samples { .. } | Shape::Rows { .. } | Shape::Distinct { .. } | Shape::LabelKeys { .. } => None,
+    }
 }
 
 proptest! {

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use sightline_guard::{Admission, ExecutableQuery, Fault, Guard, Mapping, Refusal, check_sql};
 use sightline_model::{Aggregation, Dataset, Dim, QueryId, TimeRange};
 use sightline_policies::{Decision, Limits, RowScope};
-use sightline_query::{Catalogue, Filter, Match, MetricPart, Order, Query, Shape, ValueOp};
+use sightline_query::{Align, Catalogue, Filter, Match, MetricPart, Order, Query, SampleOrder, Shape, ValueOp};
 
 pub(crate) fn catalogue() -> &'static Catalogue {
     static CATALOGUE: LazyLock<Catalogue> = LazyLock::new(|| Catalogue::builtin().unwrap());
@@ -74,17 +74,67 @@ pub(crate) fn check(sql: &str, params: &BTreeMap<String, String>) -> Result<(), 
 
 pub(crate) fn query(dataset: Dataset, shape: Shape) -> Query {
     let metric = (dataset == Dataset::Metrics).then(|| "DCGM_FI_DEV_GPU_TEMP".to_owned());
-    Query { dataset, metric, part: MetricPart::Samples, range: day(), filters: Vec::new(), placement: None, shape }
+    Query {
+        dataset,
+        metric,
+        part: MetricPart::Samples,
+        range: day(),
+        filters: Vec::new(),
+        placement: None,
+        threshold: None,
+        shape,
+    }
 }
 
 pub(crate) fn filter(dim: Dim, matches: Match) -> Filter {
     Filter::Dim { dim, matches }
 }
 
+fn series_of_spans() -> Shape {
+    Shape::Series {
+        step_ms: 60_000,
+        align: Align::Epoch,
+        group_by: vec![Dim::Service],
+        aggregation: Aggregation::P95,
+        limit: 1000,
+    }
+}
+
 /// One query of every shape and dataset that fit each other, by name.
 pub(crate) fn every_shape() -> Vec<(&'static str, Query)> {
-    let series =
-        |aggregation| Shape::Series { step_ms: 60_000, group_by: vec![Dim::Node, Dim::Gpu], aggregation, limit: 5000 };
+    let series = |aggregation| Shape::Series {
+        step_ms: 60_000,
+        align: Align::Epoch,
+        group_by: vec![Dim::Node, Dim::Gpu],
+        aggregation,
+        limit: 5000,
+    };
+    let whole = |aggregation| Shape::Series {
+        step_ms: 86_400_000,
+        align: Align::Window,
+        group_by: vec![Dim::Node],
+        aggregation,
+        limit: 5000,
+    };
+    let above = Query { threshold: Some(83.5), ..query(Dataset::Metrics, series(Aggregation::FractionAbove)) };
+    let below = Query {
+        threshold: Some(-1.0),
+        ..query(
+            Dataset::Metrics,
+            Shape::Rank {
+                group_by: vec![Dim::Node],
+                aggregation: Aggregation::FractionBelow,
+                order: Order::Descending,
+                limit: 10,
+            },
+        )
+    };
+    let samples =
+        |order| query(Dataset::Metrics, Shape::Samples { group_by: vec![Dim::Node, Dim::Metric], order, limit: 10 });
+    let slow_spans = Query {
+        filters: vec![Filter::Value { op: ValueOp::Above, bound: 250_000.0 }],
+        ..query(Dataset::Spans, series_of_spans())
+    };
     let rank =
         |dims: &[Dim], aggregation, order| Shape::Rank { group_by: dims.to_vec(), aggregation, order, limit: 10 };
     let pod = Dim::Label("pod".to_owned());
@@ -127,7 +177,13 @@ pub(crate) fn every_shape() -> Vec<(&'static str, Query)> {
         ("metrics_series_avg", query(Dataset::Metrics, series(Aggregation::Avg))),
         ("metrics_series_placement", placed),
         ("metrics_series_rate", counter),
-        ("metrics_samples", query(Dataset::Metrics, Shape::Samples { group_by: vec![Dim::Node], limit: 1000 })),
+        (
+            "metrics_samples",
+            query(
+                Dataset::Metrics,
+                Shape::Samples { group_by: vec![Dim::Node], order: SampleOrder::Time, limit: 1000 },
+            ),
+        ),
         ("metrics_rank_filtered", filtered),
         ("metrics_rank_p95", query(Dataset::Metrics, rank(&[Dim::Node], Aggregation::P95, Order::Descending))),
         ("metrics_one_number", query(Dataset::Metrics, rank(&[], Aggregation::Stddev, Order::Descending))),
@@ -139,6 +195,24 @@ pub(crate) fn every_shape() -> Vec<(&'static str, Query)> {
                 ..query(Dataset::Metrics, Shape::Distinct { of: vec![Dim::Metric, Dim::Node], limit: 1000 })
             },
         ),
+        ("metrics_whole_window", query(Dataset::Metrics, whole(Aggregation::Avg))),
+        ("metrics_time_avg", query(Dataset::Metrics, whole(Aggregation::TimeAvg))),
+        ("metrics_fraction_above", above),
+        ("metrics_fraction_below", below),
+        ("metrics_peak", query(Dataset::Metrics, rank(&[Dim::Node], Aggregation::Max, Order::Descending))),
+        ("metrics_lowest", query(Dataset::Metrics, rank(&[Dim::Node], Aggregation::Min, Order::Ascending))),
+        ("metrics_samples_highest", samples(SampleOrder::Highest)),
+        ("metrics_samples_latest_of_every_metric", Query { metric: None, ..samples(SampleOrder::Latest) }),
+        ("metrics_label_keys", Query { metric: None, ..query(Dataset::Metrics, Shape::LabelKeys { limit: 200 }) }),
+        (
+            "metrics_by_metric",
+            Query {
+                metric: None,
+                ..query(Dataset::Metrics, rank(&[Dim::Metric], Aggregation::Avg, Order::Descending))
+            },
+        ),
+        ("spans_series_p95", slow_spans),
+        ("logs_label_keys", query(Dataset::Logs, Shape::LabelKeys { limit: 200 })),
         ("logs_rows", text_filters),
         (
             "logs_series",
@@ -146,6 +220,7 @@ pub(crate) fn every_shape() -> Vec<(&'static str, Query)> {
                 Dataset::Logs,
                 Shape::Series {
                     step_ms: 3_600_000,
+                    align: Align::Epoch,
                     group_by: vec![Dim::Severity],
                     aggregation: Aggregation::Count,
                     limit: 100,
