@@ -260,7 +260,8 @@ async fn bytes_a_day(lab: &Lab) {
     assert_eq!(left(&line), limit - run.read.bytes, "a refusal costs nothing");
 
     let rest = 12_000_000;
-    line.assistant.quota.reserve(budget(&line), 1).unwrap().settle(left(&line) - rest);
+    let by_others = left(&line) - rest;
+    line.assistant.quota.reserve(budget(&line), 1).unwrap().settle(by_others);
     assert_eq!(left(&line), rest);
     line.restart();
     assert_eq!(left(&line), rest, "a restart forgets nothing");
