@@ -32,11 +32,16 @@ pub(crate) struct Service {
 impl Service {
     /// Makes the tokens, starts the service at log level info, and waits until it listens.
     pub(crate) fn start(data_dir: &Path) -> Self {
+        Self::start_with(data_dir, &[("SIGHTLINE_LOG", "info")])
+    }
+
+    /// The same, with these in its environment.
+    pub(crate) fn start_with(data_dir: &Path, environment: &[(&str, &str)]) -> Self {
         let mut store = Tokens::open(data_dir).unwrap();
         let tokens =
             PRINCIPALS.into_iter().map(|who| (who, store.replace(who, Timestamp::UNIX_EPOCH).unwrap())).collect();
         let mut process = command(data_dir, &["serve", "--listen", "127.0.0.1:0"])
-            .env("SIGHTLINE_LOG", "info")
+            .envs(environment.iter().copied())
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
             .spawn()

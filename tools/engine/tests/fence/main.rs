@@ -5,6 +5,5 @@
 mod corpus;
 #[path = "../ingest_engine/engine.rs"]
 mod engine;
-#[allow(dead_code, reason = "not every kind of request is looked at")]
 mod fake;
 mod proof;
