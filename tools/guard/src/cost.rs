@@ -112,7 +112,7 @@ fn reads_text(query: &ValidQuery) -> bool {
     let wide = |dim: &Dim| matches!(dim, Dim::Label(_) | Dim::Body);
     let put_out = query.outputs().iter().any(|column| match &column.output {
         Output::Dim(dim) => wide(dim),
-        Output::Labels => true,
+        Output::Labels | Output::LabelKey => true,
         Output::Bucket { .. }
         | Output::Time
         | Output::EndTime
@@ -129,6 +129,9 @@ fn reads_text(query: &ValidQuery) -> bool {
         | Output::First
         | Output::Last
         | Output::Rise
+        | Output::Held(_)
+        | Output::MinTime
+        | Output::MaxTime
         | Output::FirstTime
         | Output::LastTime => false,
     });

@@ -45,7 +45,7 @@ pub fn check_result(query: &ValidQuery, result: &ResultSet, limits: &Limits) -> 
 fn series_of(query: &ValidQuery) -> Option<&[Dim]> {
     match &query.query().shape {
         Shape::Series { group_by, .. } | Shape::Samples { group_by, .. } => Some(group_by),
-        Shape::Rank { .. } | Shape::Rows { .. } | Shape::Distinct { .. } => None,
+        Shape::Rank { .. } | Shape::Rows { .. } | Shape::Distinct { .. } | Shape::LabelKeys { .. } => None,
     }
 }
 

@@ -24,7 +24,11 @@ impl Suggestion {
     pub fn between(asked: &Query, fitting: &Query) -> Self {
         let step = |query: &Query| match query.shape {
             Shape::Series { step_ms, .. } => Some(step_ms),
-            Shape::Samples { .. } | Shape::Rank { .. } | Shape::Rows { .. } | Shape::Distinct { .. } => None,
+            Shape::Samples { .. }
+            | Shape::Rank { .. }
+            | Shape::Rows { .. }
+            | Shape::Distinct { .. }
+            | Shape::LabelKeys { .. } => None,
         };
         Self {
             window: (asked.range != fitting.range).then_some(fitting.range),

@@ -201,7 +201,11 @@ fn more_series_than_allowed_are_refused_as_soon_as_they_are_named() {
         placement: Some(["0", "1", "2"].map(|gpu| ("n1".to_owned(), gpu.to_owned())).to_vec()),
         ..query(Dataset::Metrics, shape)
     };
-    let by = |group_by: &[Dim]| Shape::Samples { group_by: group_by.to_vec(), limit: 10 };
+    let by = |group_by: &[Dim]| Shape::Samples {
+        order: sightline_query::SampleOrder::Time,
+        group_by: group_by.to_vec(),
+        limit: 10,
+    };
     assert_eq!(try_with(&placed(by(&[Dim::Node])), &limits, None, None), None, "one node, however many GPUs");
     let refusal = try_with(&placed(by(&[Dim::Node, Dim::Gpu])), &limits, None, None);
     assert_eq!(refusal, Some(Refusal::TooManySeries { asked: 3, limit: 2 }));
