@@ -7,7 +7,7 @@ use crate::engine::TestEngine;
 use jiff::Timestamp;
 use sightline_engine::native::{self, DatabaseName};
 use sightline_engine::{ClickHouseEngine, Endpoint, Scope, SecondFence, insert_rows};
-use sightline_guard::{Admission, Engine, EngineError, ExecutableQuery, Guard, Mapping};
+use sightline_guard::{Admission, Engine, EngineError, Estimate, ExecutableQuery, Guard, Mapping};
 use sightline_model::rows::{JobRow, Labels, MetricRow, Rows};
 use sightline_model::{Cell, Dataset, Dim, QueryId, TimeRange};
 use sightline_policies::{Decision, Limits, RowScope};
@@ -139,6 +139,19 @@ async fn the_row_limit_cuts_and_says_so() {
     assert_eq!((cut.rows.len(), cut.truncated), (2, true));
     let whole = client.run(&admit("q-2", "atlas", &limits(), Dataset::Metrics, samples(3))).await.unwrap();
     assert_eq!((whole.rows.len(), whole.truncated), (3, false));
+}
+
+#[tokio::test]
+async fn an_estimate_is_told_without_reading_also_of_a_query_that_may_not_run() {
+    let (_engine, client) = with_hot_gpu().await;
+    let tight = Limits { max_rows_read: 1, max_bytes_read: 1, ..limits() };
+    let query = admit("q-1", "atlas", &tight, Dataset::Metrics, samples(100));
+    let estimate = client.estimate(&query).await.unwrap();
+    // The index knows granules: this one holds a row of the other tenant too, as it would be read.
+    assert_eq!(estimate, Estimate { rows: 4, bytes: 4 * query.row_bytes() });
+    assert!(matches!(client.run(&query).await, Err(EngineError::TooManyRows { limit: 1 })));
+    let nothing = admit("q-2", "nobody", &limits(), Dataset::Metrics, samples(100));
+    assert_eq!(client.estimate(&nothing).await, Ok(Estimate { rows: 0, bytes: 0 }));
 }
 
 #[tokio::test]
