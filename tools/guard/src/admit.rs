@@ -16,7 +16,7 @@ use crate::mapping::{Mapping, TENANT, TimeShape};
 use crate::refusal::Refusal;
 
 /// Bytes of a result: a hundred thousand rows of some 600 bytes, more than any tool can show, little enough to hold.
-const MAX_RESULT_BYTES: u64 = 64 << 20;
+pub const MAX_RESULT_BYTES: u64 = 64 << 20;
 /// The engine's `DateTime64(9)` ends in 2262; 1970 is where its clock begins.
 const CALENDAR_END_SECONDS: i64 = 9_183_110_400;
 

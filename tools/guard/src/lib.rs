@@ -19,7 +19,7 @@ mod param;
 mod refusal;
 mod tree;
 
-pub use admit::{Admission, Estimate, Guard};
+pub use admit::{Admission, Estimate, Guard, MAX_RESULT_BYTES};
 pub use bounds::Bounds;
 pub use check::{Fault, FaultKind, check_sql};
 pub use engine::{Engine, EngineError};

@@ -2,6 +2,9 @@
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "the helpers of tests fail by panicking, as tests do")]
 
+mod admin_sql;
+#[path = "../ingest_engine/admitted.rs"]
+mod admitted;
 mod corpus;
 #[path = "../ingest_engine/engine.rs"]
 mod engine;
