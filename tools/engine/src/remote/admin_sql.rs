@@ -1,6 +1,8 @@
 //! What an administrator runs once on a ClickHouse of one's own, so that the server itself keeps tenants apart.
 //!
-//! It is made from the mapping, the tenants and the settings that the client sends, so that it cannot fall behind them.
+//! It is made from the mapping, the tenants and the settings that the client sends, so that it cannot fall behind them. Tests hold its
+//! syntax with the embedded engine's parser, which knows users and roles though the engine has none; whether it keeps rows apart on a
+//! given server is what the proofs at start find out.
 
 use std::collections::BTreeSet;
 

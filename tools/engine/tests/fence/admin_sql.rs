@@ -10,7 +10,7 @@ use sightline_policies::Limits;
 
 use crate::admitted::{admit, limits, samples};
 use crate::engine::TestEngine;
-use crate::fake::{FakeServer, never, ok};
+use crate::fake::{FakeServer, never, ok, refusal};
 
 fn tenants() -> BTreeSet<String> {
     ["atlas", "it's `b` \\ \n", ""].map(str::to_owned).into()
@@ -81,6 +81,15 @@ async fn a_request_takes_the_roles_of_its_tenants_and_sends_no_setting_that_the_
     }
     assert!(constrained > 15, "{constrained}");
     assert!(profile.contains("readonly = 1 CONST"));
+}
+
+#[tokio::test]
+async fn a_server_without_the_role_or_the_bound_is_told_apart_from_a_fault_of_ours() {
+    for code in [511, 512, 452] {
+        let server = FakeServer::start(move |_| refusal(code, "secret")).await;
+        let client = ClickHouseEngine::new(&Endpoint::new(&server.url, "sightline", "p"), SecondFence::AtServer);
+        assert_eq!(client.run(&query("q", &limits())).await, Err(EngineError::NotGranted), "{code}");
+    }
 }
 
 #[tokio::test]
