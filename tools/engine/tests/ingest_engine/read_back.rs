@@ -3,69 +3,16 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::admitted::{METRIC, admit, at, limits, samples};
 use crate::engine::TestEngine;
-use jiff::Timestamp;
 use sightline_engine::native::{self, DatabaseName};
 use sightline_engine::{ClickHouseEngine, Endpoint, Scope, SecondFence, insert_rows};
-use sightline_guard::{Admission, Engine, EngineError, Estimate, ExecutableQuery, Guard, Mapping};
+use sightline_guard::{Engine, EngineError, Estimate};
 use sightline_model::rows::{JobRow, Labels, MetricRow, Rows};
-use sightline_model::{Cell, Dataset, Dim, QueryId, TimeRange};
-use sightline_policies::{Decision, Limits, RowScope};
+use sightline_model::{Cell, Dataset, QueryId};
+use sightline_policies::Limits;
 use sightline_query::catalogue::LabelAliases;
-use sightline_query::{Catalogue, MetricPart, Order, Query, Shape};
-
-const METRIC: &str = "DCGM_FI_DEV_GPU_TEMP";
-
-fn at(text: &str) -> Timestamp {
-    text.parse().unwrap()
-}
-
-fn limits() -> Limits {
-    Limits {
-        max_range_seconds: 30 * 86_400,
-        max_points: 2000,
-        max_series: 1000,
-        max_result_rows: 10_000,
-        max_result_bytes: 64 << 20,
-        max_rows_read: 1_000_000,
-        max_bytes_read: 1_000_000_000,
-        max_memory_bytes: 2_000_000_000,
-        max_seconds: 60,
-        max_concurrent: 4,
-        questions_per_minute: 30,
-        bytes_per_day: 1_000_000_000_000,
-        tokens_per_day: 1_000_000,
-    }
-}
-
-fn admit(id: &str, tenant: &str, limits: &Limits, dataset: Dataset, shape: Shape) -> ExecutableQuery {
-    let metric = (dataset == Dataset::Metrics).then(|| METRIC.to_owned());
-    let range = TimeRange::new(at("2026-05-03T00:00:00Z"), at("2026-05-04T00:00:00Z")).unwrap();
-    let query = Query {
-        dataset,
-        metric,
-        part: MetricPart::Samples,
-        range,
-        filters: Vec::new(),
-        placement: None,
-        threshold: None,
-        shape,
-    };
-    let valid = Catalogue::builtin().unwrap().check(&query).unwrap();
-    let decision = Decision::allowed_for_tests(RowScope::for_tests(&[tenant]).unwrap());
-    let now = at("2026-05-04T12:00:00Z");
-    let admission =
-        Admission { decision: &decision, limits, now, query_id: QueryId::new(id), bytes_left: None, estimate: None };
-    Guard::new(Mapping::native("fleet").unwrap()).admit(&valid, admission).unwrap()
-}
-
-fn samples(limit: u32) -> Shape {
-    Shape::Samples {
-        order: sightline_query::SampleOrder::Time,
-        group_by: vec![Dim::Node, Dim::Label("UUID".to_owned())],
-        limit,
-    }
-}
+use sightline_query::{Order, Shape};
 
 fn hot() -> Rows {
     let row = |second: u32, tenant: &str, value: f64| MetricRow {
