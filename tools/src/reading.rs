@@ -14,7 +14,7 @@ mod table;
 
 pub use coverage::coverage;
 pub use evidence::{Content, evidence};
-pub(crate) use evidence::{described, unit_of};
+pub(crate) use evidence::{derived, described, unit_of};
 pub use group::entity_key;
 pub use histogram::{Histogram, histogram_mean, histogram_quantiles, rank_histogram_mean, rank_histogram_quantiles};
 pub use rank::{Ranked, read_rank, sort_ranked};
@@ -84,13 +84,17 @@ fn plain(
     let is_samples = matches!(fetched.query.query().shape, Shape::Samples { .. });
     let time = table.column(if is_samples { "time" } else { "bucket" })?;
     let value = table.column("value")?;
-    let extremes =
-        if is_samples { None } else { Some((table.column("min")?, table.column("max")?, table.column("count")?)) };
+    // Lines and events are counted: they have no extremes, and their value is their number.
+    let extremes = match (table.optional("min"), table.optional("max")) {
+        (Some(min), Some(max)) => Some((min, max, table.column("count")?)),
+        (Some(_), None) | (None, _) => None,
+    };
     let mut groups: Groups<'_, Slots> = Groups::new(&table, group_by)?;
     for row in table.rows() {
         let (Some(at), Some(v)) = (table.time(row, time), table.number(row, value)) else { continue };
         let (min, max, count) = match extremes {
-            None => (v, v, 1),
+            None if is_samples => (v, v, 1),
+            None => (v, v, table.count(row, value)),
             Some((min, max, count)) => {
                 (table.number(row, min).unwrap_or(v), table.number(row, max).unwrap_or(v), table.count(row, count))
             }

@@ -4,9 +4,9 @@ use sightline_model::{
     Aggregation, Entity, Evidence, EvidenceId, FactPath, Outcome, Relation, Series, Stat, Stats, Unit,
 };
 
-use crate::measure::Measure;
+use crate::measure::{Derived, EVERY, Measure};
 use crate::reading::{stat, stats};
-use crate::sentence::{Sentence, WHOLE, at, fact, format_for, stat_of};
+use crate::sentence::{Sentence, WHOLE, at, fact, format_for, row_value, stat_of};
 use crate::tool::ToolOutput;
 
 /// More series than this are not described one by one.
@@ -23,10 +23,25 @@ pub(super) fn output(measure: &Measure, evidence: Vec<Evidence>, fixed: &Entity)
         let claims = describe(measure, values, fixed);
         output.claims = claims.into_iter().map(|s| cited.iter().fold(s, |s, id| s.cite(id)).finish()).collect();
         output.headline = output.claims.first().cloned();
-        output.data_health = health(values);
+        if matches!(measure.derived, Some(Derived::Ratio { .. })) {
+            // The parts come with gaps of their own.
+            output.data_health = evidence.iter().skip(1).flat_map(health).collect();
+            output.data_health.dedup();
+            output.data_health.extend(undivided(values));
+            if values.series.is_empty() {
+                output.outcome = Some(Outcome::InsufficientData);
+            }
+        } else {
+            output.data_health = health(values);
+        }
     }
     output.evidence = evidence;
     output
+}
+
+fn undivided(values: &Evidence) -> Option<String> {
+    let without = values.rows.last().and_then(|row| row.value).filter(|n| *n > 0.0);
+    without.map(|_| "a step without a ratio is not zero: what it is divided by is missing or zero there".to_owned())
 }
 
 fn describe(measure: &Measure, values: &Evidence, fixed: &Entity) -> Vec<Sentence> {
@@ -51,6 +66,10 @@ fn describe(measure: &Measure, values: &Evidence, fixed: &Entity) -> Vec<Sentenc
         }
     }
     sentences.extend(stopped(values));
+    if let (Some(Derived::Ratio { .. }), Some(row)) = (&measure.derived, values.rows.len().checked_sub(1)) {
+        let without = Sentence::new().number(row_value(&values.id, row), WHOLE);
+        sentences.push(without.say(" steps have no ratio: what it is divided by is missing or zero there"));
+    }
     sentences
 }
 
@@ -58,24 +77,51 @@ fn describe(measure: &Measure, values: &Evidence, fixed: &Entity) -> Vec<Sentenc
 pub(crate) fn subject(measure: &Measure, values: &Evidence, entity: &Entity, fixed: &Entity) -> Sentence {
     let mut whole = fixed.clone();
     whole.extend(entity.clone());
-    let sentence = Sentence::new()
-        .say(match measure.aggregation {
-            Aggregation::Avg | Aggregation::Last | Aggregation::Min | Aggregation::Max => "",
-            Aggregation::Rate => "the rate of ",
-            Aggregation::Increase => "the increase of ",
-            Aggregation::Sum => "the sum of samples of ",
-            Aggregation::Count => "the number of samples of ",
-            Aggregation::Stddev => "the standard deviation of ",
-            Aggregation::P50 => "the median of ",
-            Aggregation::P90 => "p90 of ",
-            Aggregation::P95 => "p95 of ",
-            Aggregation::P99 => "p99 of ",
-            Aggregation::TimeAvg => "the mean over time of ",
-            Aggregation::FractionAbove => "the share of time above the threshold of ",
-            Aggregation::FractionBelow => "the share of time below the threshold of ",
-        })
-        .value(&values.id, "metric", &measure.metric);
+    let mut sentence = Sentence::new().say(match &measure.derived {
+        Some(Derived::Delta) => "the change from point to point of ",
+        Some(Derived::MovingAverage) => "the moving average of ",
+        Some(Derived::Cumulative) => "the running sum of ",
+        Some(Derived::Ratio { .. }) => "the ratio of ",
+        None => "",
+    });
+    sentence = match measure.aggregation {
+        Aggregation::Avg | Aggregation::Last | Aggregation::Min | Aggregation::Max => sentence,
+        Aggregation::Rate => sentence.say("the rate of "),
+        Aggregation::Increase => sentence.say("the increase of "),
+        Aggregation::Sum => sentence.say("the sum of samples of "),
+        Aggregation::Count => sentence.say("the number of samples of "),
+        Aggregation::Stddev => sentence.say("the standard deviation of "),
+        Aggregation::P50 => sentence.say("the median of "),
+        Aggregation::P90 => sentence.say("p90 of "),
+        Aggregation::P95 => sentence.say("p95 of "),
+        Aggregation::P99 => sentence.say("p99 of "),
+        Aggregation::TimeAvg => sentence.say("the mean over time of "),
+        Aggregation::FractionAbove => threshold(sentence.say("the share of time above "), values).say(" of "),
+        Aggregation::FractionBelow => threshold(sentence.say("the share of time below "), values).say(" of "),
+    };
+    sentence = if measure.is_every() {
+        // One of them may be named by a filter or by what tells the series apart.
+        match whole.remove("metric") {
+            Some(name) => sentence.value(&values.id, "metric", &name),
+            None => sentence.say("every metric"),
+        }
+    } else {
+        sentence.value(&values.id, "metric", &measure.metric)
+    };
+    if let Some(Derived::Ratio { to, .. }) = &measure.derived {
+        sentence = match to.as_str() {
+            EVERY => sentence.say(" to every metric"),
+            name => sentence.say(" to ").value(&values.id, "divided_by", name),
+        };
+    }
     if whole.is_empty() { sentence } else { sentence.say(" of ").entity(&values.id, &whole) }
+}
+
+fn threshold(sentence: Sentence, values: &Evidence) -> Sentence {
+    match values.labels.get("threshold") {
+        Some(threshold) => sentence.value(&values.id, "threshold", threshold),
+        None => sentence.say("the threshold"),
+    }
 }
 
 fn of_series(measure: &Measure, values: &Evidence, series: &Series, stats: &Stats, fixed: &Entity) -> Sentence {
@@ -110,6 +156,10 @@ fn level(
             Relation::AtLeast,
             stat_of(id, entity, Stat::Max),
         );
+    }
+    if measure.derived.is_some() {
+        let sentence = number(sentence.say(" averaged "), Stat::Mean, stats.mean);
+        return between(sentence, number, stats);
     }
     match measure.aggregation {
         Aggregation::Max => number(sentence.say(" peaked at "), Stat::Max, stats.max),
