@@ -51,6 +51,7 @@ terse_schema!(AggregationArg, {
 });
 terse_schema!(OrderArg, json_schema!({ "type": "string", "enum": ["highest", "lowest"] }));
 terse_schema!(SampleOrderArg, json_schema!({ "type": "string", "enum": ["time", "latest", "highest", "lowest"] }));
+terse_schema!(DatasetArg, json_schema!({ "type": "string", "enum": ["metrics", "logs", "spans", "events", "jobs"] }));
 terse_schema!(AlignArg, json_schema!({ "type": "string", "enum": ["epoch", "window"] }));
 terse_schema!(FilterOp, json_schema!({ "type": "string", "enum": FilterOp::NAMES }));
 
@@ -84,6 +85,34 @@ impl From<OrderArg> for Order {
         match order {
             OrderArg::Highest => Self::Descending,
             OrderArg::Lowest => Self::Ascending,
+        }
+    }
+}
+
+/// A dataset with labels.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DatasetArg {
+    /// Metric samples.
+    Metrics,
+    /// Log lines.
+    Logs,
+    /// Spans of traces.
+    Spans,
+    /// Events.
+    Events,
+    /// Jobs.
+    Jobs,
+}
+
+impl From<DatasetArg> for Dataset {
+    fn from(dataset: DatasetArg) -> Self {
+        match dataset {
+            DatasetArg::Metrics => Self::Metrics,
+            DatasetArg::Logs => Self::Logs,
+            DatasetArg::Spans => Self::Spans,
+            DatasetArg::Events => Self::Events,
+            DatasetArg::Jobs => Self::Jobs,
         }
     }
 }
