@@ -52,11 +52,11 @@ fn describe(measure: &Measure, values: &Evidence, fixed: &Entity) -> Vec<Sentenc
     } else {
         if let Some(all) = &values.stats {
             let mut sentence = subject(measure, values, &Entity::new(), fixed);
-            sentence = level(sentence, measure, &values.id, &Entity::new(), all, unit);
+            sentence = level(sentence, measure, values, &Entity::new(), all, unit);
             sentences.push(sentence.say(", over ").number(fact(&values.id, FactPath::Total), WHOLE).say(" series"));
         }
         if values.series.len() <= MAX_DESCRIBED {
-            for series in &values.series {
+            for series in values.series.iter().filter(|series| can_be_named(values, &series.entity)) {
                 sentences
                     .extend(stats(std::slice::from_ref(series)).map(|s| of_series(measure, values, series, &s, fixed)));
             }
@@ -126,18 +126,19 @@ fn threshold(sentence: Sentence, values: &Evidence) -> Sentence {
 
 fn of_series(measure: &Measure, values: &Evidence, series: &Series, stats: &Stats, fixed: &Entity) -> Sentence {
     let sentence = subject(measure, values, &series.entity, fixed);
-    level(sentence, measure, &values.id, &series.entity, stats, measure.unit())
+    level(sentence, measure, values, &series.entity, stats, measure.unit())
 }
 
 /// The level of one series, or of all together for an empty entity, in the words that fit the aggregation.
 fn level(
     sentence: Sentence,
     measure: &Measure,
-    id: &EvidenceId,
+    values: &Evidence,
     entity: &Entity,
     stats: &Stats,
     unit: Unit,
 ) -> Sentence {
+    let id = &values.id;
     let number = |sentence: Sentence, which: Stat, value: f64| {
         sentence.number(stat_of(id, entity, which), format_for(value, unit))
     };
@@ -164,6 +165,11 @@ fn level(
     match measure.aggregation {
         Aggregation::Max => number(sentence.say(" peaked at "), Stat::Max, stats.max),
         Aggregation::Min => number(sentence.say(" was never below "), Stat::Min, stats.min),
+        // Of several series none is the last.
+        Aggregation::Last if !can_be_named(values, entity) => {
+            let sentence = number(sentence.say(" averaged "), Stat::Mean, stats.mean);
+            between(sentence, number, stats)
+        }
         Aggregation::Last => {
             let sentence = number(sentence.say(" was last "), Stat::Last, stats.last);
             between(sentence, number, stats)
@@ -208,6 +214,9 @@ fn extreme(measure: &Measure, values: &Evidence, fixed: &Entity, relation: Relat
     } else {
         (values.series.iter().min_by(by_mean)?, " was the lowest on average, ")
     };
+    if !can_be_named(values, &series.entity) {
+        return None;
+    }
     let others: Vec<f64> = values.series.iter().filter(|s| s.entity != series.entity).filter_map(mean).collect();
     let peers = sightline_analysis::median(&others)?;
     let own = mean(series)?;
@@ -229,13 +238,20 @@ fn extreme(measure: &Measure, values: &Evidence, fixed: &Entity, relation: Relat
     )
 }
 
+/// Whether a fact about this entity is about one series. Samples that lack what tells the others apart, such as those of no node,
+/// are named by less than the others are, and so by what fits them too.
+fn can_be_named(values: &Evidence, entity: &Entity) -> bool {
+    let fits = |series: &&Series| entity.iter().all(|(key, value)| series.entity.get(key) == Some(value));
+    values.series.iter().filter(fits).count() == 1
+}
+
 /// Series that end in the middle of the window: a device that stops reporting is not at zero.
 fn stopped(values: &Evidence) -> Vec<Sentence> {
     values
         .coverage
         .gaps
         .iter()
-        .filter(|gap| gap.to == values.to && !gap.entity.is_empty())
+        .filter(|gap| gap.to == values.to && !gap.entity.is_empty() && can_be_named(values, &gap.entity))
         .take(MAX_STOPPED)
         .map(|gap| {
             Sentence::new()

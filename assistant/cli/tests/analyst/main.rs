@@ -19,12 +19,14 @@ use std::sync::Arc;
 
 use harness::Lab;
 use jiff::Timestamp;
+use jiff::tz::TimeZone;
 use mapping::{Cell, sql_cell};
 use obs::Obs;
-use serde_json::Value;
+use serde_json::{Value, json};
+use sightline_core::ground::Grounder;
 use sightline_core::{Assistant, Caller, ToolCall, run_tool};
 use sightline_model::audit::Begin;
-use sightline_model::{Principal, QuestionId, Role, TenantScope};
+use sightline_model::{Coverage, Principal, QuestionId, Role, TenantScope};
 use sightline_query::Catalogue;
 use sightline_server::stations::{Data, Stations};
 use sightline_server::{Config, Flags};
@@ -96,9 +98,21 @@ impl<'a> Asker<'a> {
             let call = ToolCall { tool: call["tool"].as_str().unwrap().to_owned(), arguments };
             let ran = run_tool(self.assistant, caller, &call).await.map_err(|error| error.to_string())?;
             assert!(!format!("{:?}", ran.output).contains(CANARY), "{call:?} shows another tenant's rows");
+            hold_claims(&call, &ran.output);
             outputs.push(ran.output);
         }
         Ok(outputs)
+    }
+}
+
+/// Every sentence of a tool must be borne out by its own evidence, as for an answer.
+fn hold_claims(call: &ToolCall, output: &ToolOutput) {
+    let grounder = Grounder::new(&output.evidence, "", TimeZone::UTC);
+    assert!(!output.claims.is_empty(), "{call:?} says nothing");
+    for claim in output.claims.iter().chain(&output.headline) {
+        if let Err(fault) = grounder.try_claim(claim) {
+            panic!("{call:?} says what its evidence does not bear: {fault}: {claim:?}");
+        }
     }
 }
 
@@ -131,6 +145,7 @@ async fn the_tools_say_what_analysts_ask_with_the_same_numbers() {
     let lab = Lab::start();
     lab.fill(&world.rows()).await;
     let obs = Obs::new(&lab.address);
+    obs.create().await;
     obs.fill(&world).await;
     let assistant = assistant(&lab).await;
     let asker = Asker::new(&assistant).await;
@@ -158,8 +173,74 @@ async fn the_tools_say_what_analysts_ask_with_the_same_numbers() {
             Err(fault) => faults.push(format!("{id}: {fault}")),
         }
     }
+    let beyond = beyond_the_corpus();
+    for (sql, entry) in &beyond {
+        if let Err(fault) = outcome(&asker, &obs, sql, entry).await {
+            faults.push(format!("{sql}: {fault}"));
+        }
+    }
+    let more = world::without_node();
+    lab.fill(&more.rows()).await;
+    obs.fill(&more).await;
+    for (id, entry) in calls.iter().filter(|(_, entry)| entry.get("also_without_node").is_some()) {
+        if let Err(fault) = outcome(&asker, &obs, queries[id]["sql"].as_str().unwrap(), entry).await {
+            faults.push(format!("{id}, with samples of no node: {fault}"));
+        }
+    }
     assert!(faults.is_empty(), "{same} are the same, but not\n{}", faults.join("\n"));
     assert!(same >= AT_LEAST, "{same} of {} are the same", queries.len());
     said.push_str(&format!("{same} of {} are said with the same numbers\n", queries.len()));
     insta::assert_snapshot!("analyst_calls", said);
+}
+
+/// What the corpus does not ask: the ratio of two metrics, and shares of time.
+fn beyond_the_corpus() -> Vec<(String, Value)> {
+    let of = "FROM obs.metrics WHERE tenant = 'tenant-a' AND ts >= toDateTime64('2026-01-01 00:00:00', 3, 'UTC') \
+              AND ts < toDateTime64('2026-01-01 01:00:00', 3, 'UTC')";
+    let window = |mut arguments: Value| {
+        arguments["from"] = json!("2026-01-01T00:00:00Z");
+        arguments["to"] = json!("2026-01-01T01:00:00Z");
+        json!([{ "tool": "metric_range", "arguments": arguments }])
+    };
+    let ratio = format!(
+        "SELECT toStartOfInterval(ts, INTERVAL 5 MINUTE) AS t, node, avgIf(value, metric = 'gpu_mem_used') / \
+         avgIf(value, metric = 'gpu_power_w') AS r {of} GROUP BY t, node HAVING countIf(metric = 'gpu_mem_used') > 0 \
+         AND countIf(metric = 'gpu_power_w') > 0"
+    );
+    let share = format!(
+        "SELECT node, gpu, arrayDotProduct(arrayMap(v -> toFloat64(v > 90), arrayPopBack(held)), \
+         arrayPopFront(arrayDifference(times))) / (times[-1] - times[1]) FROM (SELECT node, gpu, groupArray(value) AS held, \
+         groupArray(toUnixTimestamp64Milli(ts)) AS times FROM (SELECT node, gpu, value, ts {of} AND metric = 'gpu_util' \
+         ORDER BY ts) GROUP BY node, gpu)"
+    );
+    vec![
+        (
+            ratio,
+            json!({ "from": "points", "columns": ["time", "node", "value"], "calls": window(json!({
+                "metric": "gpu_mem_used", "divide_by": "gpu_power_w", "aggregation": "avg", "step_seconds": 300,
+                "group_by": ["node"] })) }),
+        ),
+        (
+            share,
+            json!({ "from": "points", "columns": ["node", "gpu", "value"], "calls": window(json!({
+                "metric": "gpu_util", "aggregation": "fraction_above", "threshold": 90, "step_seconds": 0,
+                "group_by": ["node", "gpu"] })) }),
+        ),
+    ]
+}
+
+#[test]
+fn a_number_that_differs_and_a_row_too_many_or_too_few_are_found() {
+    let row = |node: &str, value: f64| vec![Cell::Text(node.to_owned()), Cell::Number(value)];
+    let differ = |entry: Value, sql: &[Vec<Cell>], tool: &[Vec<Cell>]| {
+        compare::difference(&entry, sql.to_vec(), tool.to_vec(), &Coverage::default()).is_some()
+    };
+    let both = [row("a", 1.0), row("b", 2.0)];
+    assert!(!differ(json!({}), &both, &both));
+    assert!(differ(json!({}), &both, &[row("a", 1.0), row("b", 2.000_001)]));
+    assert!(differ(json!({}), &both, &both[..1]) && differ(json!({}), &both[..1], &both));
+    assert!(differ(json!({}), &[], &[]), "nothing compared is nothing shown");
+    assert!(!differ(json!({ "compare": "subset" }), &both[..1], &both));
+    assert!(differ(json!({ "compare": "subset" }), &both, &both[..1]));
+    assert!(!differ(json!({ "tolerance": 0.1 }), &both, &[row("a", 1.05), row("b", 2.0)]));
 }

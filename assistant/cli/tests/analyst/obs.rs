@@ -49,11 +49,15 @@ impl<'a> Obs<'a> {
         text
     }
 
-    /// Makes the tables and fills them.
-    pub(crate) async fn fill(&self, world: &World) {
+    /// Makes the tables.
+    pub(crate) async fn create(&self) {
         for sql in TABLES {
             self.send(sql, String::new()).await;
         }
+    }
+
+    /// Fills them.
+    pub(crate) async fn fill(&self, world: &World) {
         let labels = |pairs: &[(&str, String)]| -> Value {
             pairs.iter().map(|(key, value)| ((*key).to_owned(), json!(value))).collect::<serde_json::Map<_, _>>().into()
         };
@@ -89,7 +93,9 @@ impl<'a> Obs<'a> {
     async fn insert(&self, table: &str, rows: impl Iterator<Item = Value>) {
         let data: Vec<String> = rows.map(|row| row.to_string()).collect();
         let sql = format!("INSERT INTO obs.{table} FORMAT JSONCompactEachRow");
-        self.send(&sql, data.join("\n")).await;
+        if !data.is_empty() {
+            self.send(&sql, data.join("\n")).await;
+        }
     }
 
     /// The rows of an original.

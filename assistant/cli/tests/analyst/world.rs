@@ -128,6 +128,22 @@ pub(crate) fn build() -> World {
     world
 }
 
+/// Samples that belong to no node, written after the rest: the originals count them under a node without a name.
+pub(crate) fn without_node() -> World {
+    let place = Place { cluster: "east", node: "" };
+    let sample = |beat: i64| Sample {
+        tenant: TENANTS[0],
+        place,
+        gpu: 0,
+        job: "J120",
+        metric: "gpu_util",
+        at: FROM + 90_013 + beat * 20_000,
+        value: 3.5 * beat as f64,
+        labels: Vec::new(),
+    };
+    World { samples: (0..40).map(sample).collect(), lines: Vec::new(), happenings: Vec::new(), jobs: Vec::new() }
+}
+
 fn samples(tenant: &'static str, random: &mut Random, all: &mut Vec<Sample>) {
     let mut series = 0;
     for (metric, step, nodes, gpus, low, high) in METRICS {
