@@ -118,11 +118,10 @@ impl From<DatasetArg> for Dataset {
 }
 
 /// What samples are listed by.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SampleOrderArg {
     /// Earliest first.
-    #[default]
     Time,
     /// Latest first.
     Latest,

@@ -41,13 +41,12 @@ pub struct FindEntitiesArgs {
     /// Of labels.
     #[serde(default)]
     dataset: Option<DatasetArg>,
-    /// Metrics or values of each.
     #[serde(default)]
     per: Vec<String>,
     /// Jobs: number, GPUs, mean duration.
     #[serde(default)]
     count_by: Vec<String>,
-    /// Jobs that began in the window.
+    /// Jobs: began in it.
     #[serde(default)]
     started: bool,
 }

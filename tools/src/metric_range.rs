@@ -84,6 +84,10 @@ impl Tool for MetricRange {
                 series_output(&asked, rows, &read, fetched, &fixed)?
             }
         };
+        if read.iter().any(|f| f.result.truncated) {
+            let more = "there are more samples than those read; raise `limit`, or narrow the window";
+            output.data_health.push(more.to_owned());
+        }
         output.data_health.extend(asked.measure.mixed(&asked.group_by, &rows.filters));
         if let Some(job) = &args.job {
             for piece in &mut output.evidence {
@@ -271,6 +275,9 @@ pub(crate) fn unknown_job(tool: &str, fetched: &[Fetched]) -> ToolOutput {
     }
 }
 
+#[cfg(test)]
+#[path = "metric_range_readings_tests.rs"]
+mod readings_tests;
 #[cfg(test)]
 #[path = "metric_range_tests.rs"]
 mod tests;

@@ -25,7 +25,7 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use sightline_model::{Aggregation, Dim, Point, Series};
-use sightline_query::Shape;
+use sightline_query::{Output, Shape};
 
 use crate::tool::{Fetched, ToolError};
 use group::Groups;
@@ -85,10 +85,9 @@ fn plain(
     let time = table.column(if is_samples { "time" } else { "bucket" })?;
     let value = table.column("value")?;
     // Lines and events are counted: they have no extremes, and their value is their number.
-    let extremes = match (table.optional("min"), table.optional("max")) {
-        (Some(min), Some(max)) => Some((min, max, table.column("count")?)),
-        (Some(_), None) | (None, _) => None,
-    };
+    let has_extremes = fetched.query.outputs().iter().any(|column| column.output == Output::Min);
+    let extremes =
+        if has_extremes { Some((table.column("min")?, table.column("max")?, table.column("count")?)) } else { None };
     let mut groups: Groups<'_, Slots> = Groups::new(&table, group_by)?;
     for row in table.rows() {
         let (Some(at), Some(v)) = (table.time(row, time), table.number(row, value)) else { continue };

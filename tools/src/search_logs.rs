@@ -31,17 +31,15 @@ pub struct SearchLogsArgs {
     severity: Option<String>,
     #[serde(default)]
     filters: Vec<FilterArg>,
-    /// Dimensions to count lines by.
     #[serde(default)]
     count_by: Vec<String>,
-    /// Counts per step; 0: one.
+    /// Counts per step.
     #[serde(default)]
     step_seconds: Option<u32>,
     #[serde(default)]
     latest: bool,
     #[serde(default)]
     limit: Option<u32>,
-    /// `limit` for each of these.
     #[serde(default)]
     per: Vec<String>,
 }

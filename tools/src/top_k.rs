@@ -30,7 +30,6 @@ pub struct TopKArgs {
     metric: String,
     from: Instant,
     to: Instant,
-    /// What is ranked.
     group_by: Vec<String>,
     #[serde(default)]
     k: Option<u32>,
@@ -44,7 +43,7 @@ pub struct TopKArgs {
     aggregation: Option<AggregationArg>,
     #[serde(default)]
     threshold: Option<f64>,
-    /// Only values above.
+    /// Ranked values only.
     #[serde(default)]
     above: Option<f64>,
     #[serde(default)]

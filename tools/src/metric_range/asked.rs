@@ -50,18 +50,14 @@ pub struct MetricRangeArgs {
     /// Of moving_average.
     #[serde(default)]
     points: Option<u32>,
-    /// A metric.
     #[serde(default)]
     divide_by: Option<String>,
-    /// As stored.
+    /// Not combined, in this order.
     #[serde(default)]
-    samples: bool,
-    /// Of samples.
-    #[serde(default)]
-    order: Option<SampleOrderArg>,
+    samples: Option<SampleOrderArg>,
     #[serde(default)]
     limit: Option<u32>,
-    /// Samples: the first `limit` of each.
+    /// `limit` of each of these.
     #[serde(default)]
     per: Vec<String>,
 }
@@ -78,7 +74,7 @@ pub(super) struct Asked {
 
 /// How the metric is read.
 pub(super) enum Reading {
-    /// Combined, in steps of so many milliseconds; a length is chosen if none was said. None of 0 stands for the window.
+    /// Combined, in steps of so many milliseconds; a length is chosen if none was said.
     Steps { step_ms: Option<u64>, align: Align },
     /// As one number over the window.
     Whole,
@@ -151,12 +147,11 @@ impl MetricRangeArgs {
     }
 
     fn reading(&self, context: &ToolContext<'_>) -> Result<Reading, ToolError> {
-        if !self.samples {
-            let only =
-                [("order", self.order.is_some()), ("limit", self.limit.is_some()), ("per", !self.per.is_empty())];
+        let Some(order) = self.samples else {
+            let only = [("limit", self.limit.is_some()), ("per", !self.per.is_empty())];
             if let Some((name, _)) = only.into_iter().find(|(_, given)| *given) {
                 return Err(fault(format!(
-                    "`{name}` is for samples as they are stored; add `samples: true`, or use top_k"
+                    "`{name}` is for samples as they are stored; add `samples` with an order, or use top_k"
                 )));
             }
             return Ok(match self.step_seconds {
@@ -166,7 +161,7 @@ impl MetricRangeArgs {
                     align: self.align.unwrap_or_default().into(),
                 },
             });
-        }
+        };
         let never = [
             ("aggregation", self.aggregation.is_some()),
             ("threshold", self.threshold.is_some()),
@@ -177,10 +172,9 @@ impl MetricRangeArgs {
         if let Some((name, _)) = never.into_iter().find(|(_, given)| *given) {
             return Err(fault(format!("samples are read as they are stored, without `{name}`; leave one of them out")));
         }
-        let order = self.order.unwrap_or_default();
         if self.transform.is_some() && (order != SampleOrderArg::Time || !self.per.is_empty()) {
             return Err(fault(
-                "a `transform` goes along time; leave `order` and `per` out, and tell series apart by `group_by`",
+                "a `transform` goes along time; list `samples` by `time` and leave `per` out, and tell series apart by `group_by`",
             ));
         }
         // What is computed from neighbours needs all of them.
