@@ -5,7 +5,11 @@ mod attacks;
 #[cfg(test)]
 mod bounds;
 #[cfg(test)]
+mod clauses;
+#[cfg(test)]
 mod golden;
+#[cfg(test)]
+mod grafts;
 #[cfg(test)]
 mod mutations;
 #[cfg(test)]
