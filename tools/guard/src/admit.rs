@@ -7,7 +7,7 @@ use sightline_query::{Shape, ValidQuery};
 
 use crate::amount::step_at_least;
 use crate::bounds::Bounds;
-use crate::check::{self, Meant};
+use crate::check::{self, Meant, Passed};
 use crate::emit::emit;
 use crate::executable::ExecutableQuery;
 use crate::fence::Fence;
@@ -50,12 +50,13 @@ pub struct Admission<'a> {
 #[derive(Clone, Debug)]
 pub struct Guard {
     mapping: Mapping,
+    passed: Passed,
 }
 
 impl Guard {
     /// A guard over these tables.
     pub fn new(mapping: Mapping) -> Self {
-        Self { mapping }
+        Self { mapping, passed: Passed::default() }
     }
 
     /// The tables.
@@ -93,8 +94,8 @@ impl Guard {
 
         let (meant, params) = lower(query, table, tenants, window)?;
         let sql = emit(&meant);
-        check::verify(&sql, Meant { select: &meant, params: &params, tenants, mapping: &self.mapping })
-            .map_err(|faults| Refusal::Unverified { faults })?;
+        let meant_with = Meant { select: &meant, params: &params, tenants, mapping: &self.mapping };
+        check::verify(&sql, meant_with, &self.passed).map_err(|faults| Refusal::Unverified { faults })?;
 
         let bounds = Bounds {
             max_rows_to_read: limits.max_rows_read,
