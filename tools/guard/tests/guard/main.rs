@@ -13,6 +13,10 @@ mod grafts;
 #[cfg(test)]
 mod mutations;
 #[cfg(test)]
+mod predicates;
+#[cfg(test)]
 mod round_trip;
 #[cfg(test)]
 mod sample;
+#[cfg(test)]
+mod spelling;
