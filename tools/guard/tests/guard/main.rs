@@ -1,6 +1,8 @@
 //! The guard as others use it: from a query of a tool to checked text, and the checker on text from outside.
 
 #[cfg(test)]
+mod accepted;
+#[cfg(test)]
 mod attacks;
 #[cfg(test)]
 mod bounds;
@@ -20,3 +22,5 @@ mod round_trip;
 mod sample;
 #[cfg(test)]
 mod spelling;
+#[cfg(test)]
+mod texts;
