@@ -10,8 +10,8 @@ use sightline_core::Assistant;
 use sightline_core::offline::OfflinePlanner;
 use sightline_engine::native::DatabaseName;
 use sightline_engine::{
-    ClickHouseEngine, EmbeddedEngine, Endpoint, EngineUser, IngestError, LoadedBundle, SecondFence, WriteError, Writer,
-    load_bundle, native, tenants,
+    ClickHouseEngine, EmbeddedEngine, Endpoint, EngineUser, FenceUnproved, IngestError, LoadedBundle, Proof,
+    SecondFence, WriteError, Writer, load_bundle, native, tenants,
 };
 use sightline_guard::{Guard, Mapping};
 use sightline_policies::Policies;
@@ -49,6 +49,9 @@ pub enum OpenError {
     /// The bundle cannot be loaded.
     #[error(transparent)]
     Ingest(#[from] IngestError),
+    /// The second fence is not proved.
+    #[error(transparent)]
+    Fence(#[from] FenceUnproved),
     /// A bundle or the demo was asked for with a server of one's own.
     #[error("recorded incidents and the demo need the embedded engine; unset `clickhouse.url` to use it")]
     NeedsEmbedded,
@@ -75,6 +78,8 @@ pub struct Stations {
     pub bundle: Option<LoadedBundle>,
     /// The instant to ask as of, for a bundle: just after its latest sample.
     pub latest: Option<Timestamp>,
+    /// What was proved of the second fence before anything could be asked.
+    pub proofs: Vec<Proof>,
     embedded: Option<EmbeddedEngine>,
 }
 
@@ -121,9 +126,17 @@ impl Stations {
             },
             None => embedded(room, data, &label_aliases).await?,
         };
-        let catalogue = catalogue(rows.bundle.as_ref())?;
-        let audit = Arc::new(WatchedAudit::new(Arc::new(audit_log(config)?)));
         let mapping = Mapping::native(&rows.database).map_err(|error| OpenError::Data(error.to_string()))?;
+        // While the engine is tried, the log's files are opened.
+        let opening = {
+            let config = config.clone();
+            tokio::task::spawn_blocking(move || audit_log(&config))
+        };
+        let proofs = rows.engine.prove_fence(&mapping, &rows.tenants).await;
+        let audit =
+            opening.await.map_err(|error| OpenError::Data(format!("the audit log cannot be opened: {error}")))?;
+        let (proofs, audit) = (proofs?, Arc::new(WatchedAudit::new(Arc::new(audit?))));
+        let catalogue = catalogue(rows.bundle.as_ref())?;
         let latest = rows.bundle.as_ref().and_then(|b| b.latest.checked_add(1.millisecond()).ok());
         let assistant = Assistant {
             tools: sightline_tools::registry::tools(),
@@ -138,7 +151,7 @@ impl Stations {
             ids: Arc::new(UuidIds),
         };
         let assistant = Arc::new(assistant);
-        Ok(Self { assistant, audit, writer: rows.writer, bundle: rows.bundle, latest, embedded: rows.embedded })
+        Ok(Self { assistant, audit, writer: rows.writer, bundle: rows.bundle, latest, proofs, embedded: rows.embedded })
     }
 
     /// The embedded engine, if that is what runs the queries.
@@ -187,9 +200,7 @@ pub(crate) fn endpoint(engine: &EmbeddedEngine, user: EngineUser) -> Endpoint {
 /// Makes the database's tables where they are missing.
 async fn own(writer: &Writer, name: &str) -> Result<String, OpenError> {
     let database = DatabaseName::new(name).map_err(|error| OpenError::Data(error.to_string()))?;
-    if native::version(writer, &database).await?.is_none() {
-        native::create(writer, &database).await?;
-    }
+    native::create_or_update(writer, &database).await?;
     Ok(name.to_owned())
 }
 

@@ -7,6 +7,7 @@
 mod code;
 mod decode;
 mod kill;
+mod proof;
 mod writer;
 
 use std::time::{Duration, Instant};
@@ -22,6 +23,9 @@ use tracing::subscriber::NoSubscriber;
 use self::code::Failure;
 use self::kill::KillOnDrop;
 
+use crate::remote::role_name;
+
+pub use self::proof::{FenceUnproved, Proof, ProofFault};
 pub use self::writer::{WriteError, Writer};
 
 /// What the engine is given after its own time limit before the query is killed from here: it checks its clock between blocks only.
@@ -67,7 +71,8 @@ impl std::fmt::Debug for Endpoint {
 pub enum SecondFence {
     /// In every request, as the setting `additional_table_filters`: the embedded engine, or a user that may change it.
     InRequest,
-    /// At the server, as row policies of its user: a user with `readonly=1` could not change the setting.
+    /// At the server, as row policies of one role a tenant. A request takes on the roles of the tenants it may read and no other;
+    /// `additional_table_filters` cannot be changed there.
     AtServer,
 }
 
@@ -129,7 +134,7 @@ impl ClickHouseEngine {
         }
         match self.fence {
             SecondFence::InRequest => request = request.with_setting(query.fence().setting(), query.fence().value()),
-            SecondFence::AtServer => {}
+            SecondFence::AtServer => request = request.with_roles(query.tenants().iter().map(|t| role_name(t))),
         }
         for param in query.params() {
             request = request.with_setting(format!("param_{}", param.name()), param.text());

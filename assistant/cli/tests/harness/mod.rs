@@ -64,6 +64,17 @@ impl Lab {
         insert_rows(&writer, &database, rows, &LabelAliases::builtin().unwrap(), &nobody).await.unwrap();
     }
 
+    /// Runs a statement as the writer, and gives back what it prints.
+    pub(crate) async fn write(&self, sql: &str) -> String {
+        let password = self.address.credentials.password(EngineUser::Writer);
+        let request = reqwest::Client::new().post(self.address.url()).body(sql.to_owned());
+        let response = request.basic_auth(EngineUser::Writer.name(), Some(password)).send().await.unwrap();
+        let status = response.status();
+        let text = response.text().await.unwrap();
+        assert!(status.is_success(), "{sql}: {text}");
+        text
+    }
+
     /// Runs the binary on this folder.
     pub(crate) fn run(&self, arguments: &[&str]) -> Output {
         run(self.data_dir(), arguments)

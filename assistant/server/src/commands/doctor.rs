@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use sightline_audit::{AuditKey, AuditReader, Verdict};
+use sightline_engine::{FenceUnproved, Proof};
 use sightline_policies::Policies;
 use sightline_query::Catalogue;
 
@@ -10,7 +11,7 @@ use super::engine::library;
 use super::{CommandError, failed};
 use crate::config::Config;
 use crate::output;
-use crate::stations::{Data, Stations};
+use crate::stations::{Data, OpenError, Stations};
 
 /// Runs every check and prints its outcome.
 ///
@@ -28,8 +29,10 @@ pub async fn doctor(config: &Config) -> Result<(), CommandError> {
         Ok(stations) => {
             report.say("engine answers", stations.assistant.engine.ready().await.map(|()| "yes".to_owned()));
             report.ok("tenants with rows", &format!("{}", stations.assistant.tenants.len()));
+            report.proofs(&stations.proofs);
             stations.close().await;
         }
+        Err(OpenError::Fence(FenceUnproved { proofs })) => report.proofs(&proofs),
         Err(error) => report.bad("engine", &error.to_string()),
     }
     audit(config, &mut report);
@@ -71,6 +74,15 @@ impl Report {
     fn bad(&mut self, check: &str, what: &str) {
         self.faults += 1;
         self.print(&format!("WRONG {check}: {what}"));
+    }
+
+    fn proofs(&mut self, proofs: &[Proof]) {
+        for Proof { claim, outcome } in proofs {
+            match outcome {
+                Ok(()) => self.ok("second fence", claim),
+                Err(fault) => self.bad("second fence", &format!("not shown that {claim}: {fault}")),
+            }
+        }
     }
 
     fn say<E: std::fmt::Display>(&mut self, check: &str, result: Result<String, E>) {
