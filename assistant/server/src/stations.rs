@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use jiff::{Timestamp, ToSpan as _};
 use sightline_audit::{AuditError, AuditKey, Settings, SqliteAudit};
-use sightline_core::Assistant;
 use sightline_core::offline::OfflinePlanner;
+use sightline_core::{Assistant, Clock};
 use sightline_engine::native::DatabaseName;
 use sightline_engine::{
     ClickHouseEngine, EmbeddedEngine, Endpoint, EngineUser, FenceUnproved, IngestError, LoadedBundle, Proof,
@@ -21,6 +21,7 @@ use sightline_query::catalogue::LabelAliases;
 use crate::audit_watch::WatchedAudit;
 use crate::clock::{SystemClock, UuidIds};
 use crate::config::Config;
+use crate::quota::{LedgerError, Quotas};
 use crate::room::{Room, RoomError};
 
 /// The database of the service's own rows.
@@ -58,6 +59,9 @@ pub enum OpenError {
     /// The audit log cannot be used.
     #[error(transparent)]
     Audit(#[from] AuditError),
+    /// The ledger of daily budgets cannot be used.
+    #[error(transparent)]
+    Ledger(#[from] LedgerError),
     /// No randomness for the audit log's key.
     #[error("the system gives no randomness for the audit log's key: {0}")]
     Randomness(String),
@@ -138,16 +142,18 @@ impl Stations {
         let (proofs, audit) = (proofs?, Arc::new(WatchedAudit::new(Arc::new(audit?))));
         let catalogue = catalogue(rows.bundle.as_ref())?;
         let latest = rows.bundle.as_ref().and_then(|b| b.latest.checked_add(1.millisecond()).ok());
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock::start());
         let assistant = Assistant {
             tools: sightline_tools::registry::tools(),
             policies: Arc::new(policies),
             guard: Guard::new(mapping),
             engine: Arc::new(rows.engine),
+            quota: Arc::new(Quotas::open(&config.data_dir, Arc::clone(&clock))?),
             audit: Arc::clone(&audit) as _,
             planner: Box::new(OfflinePlanner::new(Arc::clone(&catalogue))),
             catalogue,
             tenants: rows.tenants,
-            clock: Arc::new(SystemClock::start()),
+            clock,
             ids: Arc::new(UuidIds),
         };
         let assistant = Arc::new(assistant);

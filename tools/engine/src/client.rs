@@ -6,6 +6,7 @@
 
 mod code;
 mod decode;
+mod estimate;
 mod kill;
 mod proof;
 mod writer;
@@ -14,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use clickhouse::query::BytesCursor;
 use clickhouse::{Client, Compression};
-use sightline_guard::{Engine, EngineError, ExecutableQuery};
+use sightline_guard::{Engine, EngineError, Estimate, ExecutableQuery};
 use sightline_model::evidence::Read;
 use sightline_model::{BoxFuture, QueryId, ResultSet};
 use tracing::instrument::WithSubscriber as _;
@@ -164,6 +165,10 @@ impl ClickHouseEngine {
 impl Engine for ClickHouseEngine {
     fn run<'a>(&'a self, query: &'a ExecutableQuery) -> BoxFuture<'a, Result<ResultSet, EngineError>> {
         Box::pin(self.run_query(query))
+    }
+
+    fn estimate<'a>(&'a self, query: &'a ExecutableQuery) -> BoxFuture<'a, Result<Estimate, EngineError>> {
+        Box::pin(estimate::estimate(&self.client, self.fence, query))
     }
 
     fn cancel<'a>(&'a self, id: &'a QueryId) -> BoxFuture<'a, Result<(), EngineError>> {

@@ -1,6 +1,9 @@
 //! A server that speaks as much of ClickHouse's HTTP as a test needs, and can be made to be wrong.
 
+#![allow(dead_code, reason = "each test binary uses its part")]
+
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use axum::Router;
 use axum::body::{Body, to_bytes};
@@ -22,6 +25,9 @@ impl Asked {
         self.pairs.iter().filter(|(key, _)| key == name).map(|(_, value)| value.as_str()).collect()
     }
 }
+
+/// Marks an answer that is not given.
+const HANGS: &str = "x-hangs";
 
 type Answer = dyn Fn(&Asked) -> Response<Body> + Send + Sync;
 
@@ -60,7 +66,17 @@ async fn handle(State(fake): State<Fake>, request: Request) -> Response<Body> {
     let body = to_bytes(request.into_body(), 1 << 20).await.unwrap();
     let asked = Asked { pairs, body: String::from_utf8_lossy(&body).into_owned() };
     fake.asked.lock().unwrap().push(asked.clone());
-    (fake.answer)(&asked)
+    let response = (fake.answer)(&asked);
+    if response.headers().contains_key(HANGS) {
+        // Longer than any test.
+        tokio::time::sleep(Duration::from_secs(3600)).await;
+    }
+    response
+}
+
+/// An answer that never comes.
+pub(crate) fn never() -> Response<Body> {
+    Response::builder().header(HANGS, "1").body(Body::empty()).unwrap()
 }
 
 /// An answer that worked.
