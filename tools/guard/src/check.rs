@@ -80,3 +80,7 @@ fn check_text(text: &str, mapping: &Mapping) -> Result<Select, Vec<Fault>> {
     }
     Ok(found)
 }
+
+#[cfg(test)]
+#[path = "check/meant_tests.rs"]
+mod meant_tests;
