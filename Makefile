@@ -1,5 +1,5 @@
 # Two commands do all the set-up: `make demo` and `make test`. Everything else is for developers.
-.PHONY: demo test check bench engine bless prerequisites help
+.PHONY: demo test check bench fuzz engine bless prerequisites help
 .DEFAULT_GOAL := help
 
 help: ## Says what each target does.
@@ -33,3 +33,16 @@ bench: engine ## Prints guard overhead, engine round trip, answer time and rows 
 	cargo build --release --package sightline --package sightline-evals
 	cargo bench --package sightline-guard
 	./target/release/bench
+
+# How long each target is fuzzed, seconds.
+FUZZ_SECONDS ?= 60
+FUZZ := tools/guard/fuzz
+
+fuzz: ## Fuzzes the checker and every tool's arguments, FUZZ_SECONDS=60 each; needs a nightly toolchain and cargo-fuzz.
+	@cargo +nightly fuzz --version >/dev/null 2>&1 || { echo "cargo-fuzz or its toolchain is missing: run 'rustup toolchain install nightly' and 'cargo install cargo-fuzz', then this again"; exit 1; }
+	cp Cargo.lock $(FUZZ)/Cargo.lock
+	cargo +nightly run --manifest-path $(FUZZ)/Cargo.toml --example seeds -- $(FUZZ)/corpus
+	cargo +nightly fuzz build --fuzz-dir $(FUZZ)
+	for target in $$(cargo +nightly fuzz list --fuzz-dir $(FUZZ)); do \
+		cargo +nightly fuzz run --fuzz-dir $(FUZZ) $$target -- -max_total_time=$(FUZZ_SECONDS) -timeout=10 -rss_limit_mb=2048 -max_len=16384 || exit 1; \
+	done

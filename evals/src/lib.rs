@@ -4,3 +4,5 @@
 //! benchmark prints times.
 
 pub mod bench;
+pub mod guarded;
+mod stations;

@@ -8,7 +8,7 @@ use toml::Spanned;
 
 use crate::error::{Fault, Source};
 
-/// The bounds of one principal. The last three bound the principal, the others one query.
+/// The bounds of one principal. The last four bound the principal, the others one query.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// The longest time range, seconds.
@@ -19,6 +19,8 @@ pub struct Limits {
     pub max_series: u64,
     /// The most rows that come back.
     pub max_result_rows: u64,
+    /// The most bytes that come back.
+    pub max_result_bytes: u64,
     /// The most rows read.
     pub max_rows_read: u64,
     /// The most bytes read.
@@ -33,6 +35,8 @@ pub struct Limits {
     pub questions_per_minute: u64,
     /// The most bytes read a day.
     pub bytes_per_day: u64,
+    /// The most tokens of a model a day.
+    pub tokens_per_day: u64,
 }
 
 impl Limits {
@@ -42,6 +46,7 @@ impl Limits {
         max_points: 0,
         max_series: 0,
         max_result_rows: 0,
+        max_result_bytes: 0,
         max_rows_read: 0,
         max_bytes_read: 0,
         max_memory_bytes: 0,
@@ -49,6 +54,7 @@ impl Limits {
         max_concurrent: 0,
         questions_per_minute: 0,
         bytes_per_day: 0,
+        tokens_per_day: 0,
     };
 }
 
@@ -60,6 +66,7 @@ struct RawLimits {
     max_points: Spanned<u64>,
     max_series: Spanned<u64>,
     max_result_rows: Spanned<u64>,
+    max_result_bytes: Spanned<u64>,
     max_rows_read: Spanned<u64>,
     max_bytes_read: Spanned<u64>,
     max_memory_bytes: Spanned<u64>,
@@ -67,6 +74,7 @@ struct RawLimits {
     max_concurrent: Spanned<u64>,
     questions_per_minute: Spanned<u64>,
     bytes_per_day: Spanned<u64>,
+    tokens_per_day: Spanned<u64>,
 }
 
 #[derive(Deserialize)]
@@ -105,6 +113,7 @@ impl RawLimits {
             max_points: positive("max_points", &self.max_points),
             max_series: positive("max_series", &self.max_series),
             max_result_rows: positive("max_result_rows", &self.max_result_rows),
+            max_result_bytes: positive("max_result_bytes", &self.max_result_bytes),
             max_rows_read: positive("max_rows_read", &self.max_rows_read),
             max_bytes_read: positive("max_bytes_read", &self.max_bytes_read),
             max_memory_bytes: positive("max_memory_bytes", &self.max_memory_bytes),
@@ -112,6 +121,7 @@ impl RawLimits {
             max_concurrent: positive("max_concurrent", &self.max_concurrent),
             questions_per_minute: positive("questions_per_minute", &self.questions_per_minute),
             bytes_per_day: positive("bytes_per_day", &self.bytes_per_day),
+            tokens_per_day: positive("tokens_per_day", &self.tokens_per_day),
         };
         if limits.bytes_per_day < limits.max_bytes_read {
             let what = format!(

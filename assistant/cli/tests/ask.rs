@@ -19,7 +19,7 @@ const QUESTION: &str = "Why was training job J4711 slow in the last 4 hours?";
 /// A lab with the thermal world and the two-tenant world as bundles.
 async fn lab() -> (Lab, PathBuf, PathBuf) {
     let lab = Lab::start();
-    let thermal = lab.bundle("thermal", &worlds::thermal().0, "").await;
+    let thermal = lab.bundle_of_these_alone("thermal", &worlds::thermal().0, "").await;
     let two = lab.bundle("two", &worlds::two_tenants(), "").await;
     (lab, thermal, two)
 }

@@ -13,7 +13,8 @@ use crate::assistant::Assistant;
 use crate::digest::digest_answer;
 use crate::events::{Event, Events, PlannedCall};
 use crate::ground::Grounder;
-use crate::ports::{Ask, Draft, Gathered, PlannerError, ToolCall, Turn};
+use crate::ports::{Ask, Draft, Gathered, NoOutput, PlannerError, ToolCall, Turn};
+use crate::quota::TooManyQuestions;
 use crate::renumber::renumber;
 use crate::run_tool::{Caller, ToolFailure, ToolRun, run_tool};
 
@@ -59,6 +60,9 @@ pub enum AskError {
         /// Its length.
         bytes: usize,
     },
+    /// The principal asked too often.
+    #[error(transparent)]
+    TooManyQuestions(#[from] TooManyQuestions),
     /// The principal may not ask at all.
     #[error("{reason}")]
     MayNotAsk {
@@ -82,8 +86,8 @@ pub enum AskError {
 /// Answers a question.
 ///
 /// # Errors
-/// A fault of the question's form, of the host or of the planner. The audit log has a complete record in every case but those
-/// in which it could not be written.
+/// A fault of the question's form, of the host or of the planner, or one question too many. The audit log has a complete record of
+/// every question that was begun, unless it could not be written.
 pub async fn answer_question(
     assistant: &Assistant,
     question: &Question,
@@ -92,6 +96,7 @@ pub async fn answer_question(
     let span = tracing::info_span!("answer_question", question_id = %question.id, entrance = question.entrance);
     async {
         check_form(question)?;
+        within_rate(assistant, question)?;
         let begun = begin(assistant, question).await?;
         events.emit(Event::Accepted { question_id: question.id.clone() });
         let answered = plan_run_ground(assistant, question, events, begun).await;
@@ -166,7 +171,7 @@ async fn gather(
                 if failure.is_fatal() {
                     return Err(failure.into());
                 }
-                Err(failure.to_string())
+                Err(NoOutput { for_people: failure.to_string(), for_model: failure.for_model() })
             }
         };
         gathered.push(Gathered { call, outcome });
@@ -194,6 +199,17 @@ fn check_form(question: &Question) -> Result<(), AskError> {
         return Err(AskError::TooLong { bytes: question.text.len() });
     }
     Ok(())
+}
+
+/// Comes before the begin record, so that a flood of questions cannot fill the audit log: what is turned away here has read nothing
+/// and leaves nothing but a line in the service's own log.
+fn within_rate(assistant: &Assistant, question: &Question) -> Result<(), TooManyQuestions> {
+    let per_minute = assistant.policies.limits(&question.principal).questions_per_minute;
+    let taken = assistant.quota.question(&question.principal, per_minute);
+    if let Err(full) = &taken {
+        tracing::info!(principal = %question.principal, limit = full.limit, "a question was turned away: too many a minute");
+    }
+    taken
 }
 
 fn may_ask(assistant: &Assistant, question: &Question) -> Result<(), AskError> {

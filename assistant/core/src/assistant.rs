@@ -10,6 +10,7 @@ use sightline_query::Catalogue;
 use sightline_tools::AnyTool;
 
 use crate::ports::{Clock, Ids, Planner};
+use crate::quota::Quota;
 
 /// Every station a question passes. Built once by the server, the CLI or the evaluation suite.
 pub struct Assistant {
@@ -23,6 +24,8 @@ pub struct Assistant {
     pub guard: Guard,
     /// Runs them.
     pub engine: Arc<dyn Engine>,
+    /// Keeps what askers may do across their questions.
+    pub quota: Arc<dyn Quota>,
     /// Keeps the record.
     pub audit: Arc<dyn AuditLog>,
     /// Turns questions into calls.

@@ -46,8 +46,17 @@ pub struct ToolCall {
 pub struct Gathered {
     /// The call.
     pub call: ToolCall,
-    /// The output with its evidence finally named, or one sentence for the planner saying why there is none.
-    pub outcome: Result<ToolOutput, String>,
+    /// The output with its evidence finally named, or why there is none.
+    pub outcome: Result<ToolOutput, NoOutput>,
+}
+
+/// Why a call brought nothing: what happened, and what to ask instead.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NoOutput {
+    /// One sentence for the asker.
+    pub for_people: String,
+    /// The same for a model, as short as can be acted on: it is paid for by the token.
+    pub for_model: String,
 }
 
 /// An answer before it is grounded.

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use futures::{StreamExt as _, TryStreamExt as _};
 use jiff::Timestamp;
-use sightline_guard::{Admission, EngineError, ExecutableQuery, Refusal};
+use sightline_guard::{EngineError, ExecutableQuery, Refusal, check_result};
 use sightline_model::audit::{AuditUnavailable, Call, DecisionRecord};
 use sightline_model::{BoxFuture, Dataset, Principal, QueryId, QuestionId, Read, ResultSet};
 use sightline_policies::{Action, Decision, Limits, Request};
@@ -12,9 +12,11 @@ use sightline_query::{Query, QueryError, ValidQuery};
 use sightline_tools::{AnyTool, Fetched, MAX_ROUNDS, Step, ToolContext, ToolError, ToolOutput};
 use tracing::Instrument as _;
 
+use crate::admission::{Admitted, Terms, admit, explain};
 use crate::assistant::Assistant;
 use crate::digest::digest_rows;
 use crate::ports::ToolCall;
+use crate::quota::{QuotaError, Reservation};
 
 /// On whose behalf a call runs. Comes from the host; nothing of it from a planner.
 #[derive(Clone, Copy, Debug)]
@@ -64,6 +66,9 @@ pub enum ToolFailure {
     /// The record could not be kept, so nothing is handed out.
     #[error(transparent)]
     Audit(#[from] AuditUnavailable),
+    /// The day's budgets cannot be looked at.
+    #[error(transparent)]
+    Quota(#[from] QuotaError),
     /// A tool wanted more rounds than there are.
     #[error("the tool `{tool}` asked for more than {MAX_ROUNDS} rounds; report this with the question id")]
     TooManyRounds {
@@ -73,10 +78,20 @@ pub enum ToolFailure {
 }
 
 impl ToolFailure {
+    /// The same for a model, as short as can be acted on.
+    pub fn for_model(&self) -> String {
+        match self {
+            Self::Refused(refusal) => refusal.for_model(),
+            Self::Engine(error) => error.for_model().to_owned(),
+            Self::UnknownTool { .. } | Self::Tool(_) | Self::Query(_) => self.to_string(),
+            Self::Audit(_) | Self::Quota(_) | Self::TooManyRounds { .. } => "internal fault; do not retry".to_owned(),
+        }
+    }
+
     /// Whether the host is at fault, so that asking differently cannot help and the question ends.
     pub fn is_fatal(&self) -> bool {
         match self {
-            Self::Audit(_) | Self::TooManyRounds { .. } | Self::Tool(ToolError::Result { .. }) => true,
+            Self::Audit(_) | Self::Quota(_) | Self::TooManyRounds { .. } | Self::Tool(ToolError::Result { .. }) => true,
             Self::Engine(error) => match error {
                 EngineError::Unreachable
                 | EngineError::Busy
@@ -156,34 +171,44 @@ async fn fetch(
     let valid = tracing::info_span!("catalogue_check", tool).in_scope(|| assistant.catalogue.check(query))?;
     let decision = decide(assistant, caller.principal, tool, valid.dataset());
     let query_id = QueryId::new(assistant.ids.next());
-    let admitted = tracing::info_span!("guard_admit", tool, %query_id)
-        .in_scope(|| admit(assistant, &valid, &decision, limits, caller.as_of, query_id));
-    let executable = match admitted {
-        Ok(executable) => executable,
-        Err(refusal) => {
-            let record = record(assistant, caller, call, &decision, None, Err(&refusal.to_string()));
-            assistant.audit.call(record).await?;
-            return Err(refusal.into());
+    let terms =
+        Terms { principal: caller.principal, limits, decision: &decision, as_of: caller.as_of, query_id: &query_id };
+    let Admitted { executable, mut reservation, place } = match admit(assistant, terms, &valid).await {
+        Ok(admitted) => admitted,
+        Err(failure) => {
+            assistant.audit.call(record(assistant, caller, call, &decision, None, Some(&failure))).await?;
+            return Err(failure);
         }
     };
+    reservation.begin();
     let ran = assistant
         .engine
         .run(&executable)
         .instrument(tracing::info_span!("engine_run", tool, query_id = %executable.query_id()))
         .await;
-    let outcome = ran.as_ref().map_err(ToString::to_string);
-    let record = record(
-        assistant,
-        caller,
-        call,
-        &decision,
-        Some(&executable),
-        outcome.as_ref().copied().map_err(String::as_str),
-    );
+    settle(reservation, &ran);
+    let read = ran.as_ref().map(|result| result.read).unwrap_or_default();
+    let outcome = match ran {
+        Ok(result) => check_result(&valid, &result, limits).map(|()| result).map_err(ToolFailure::from),
+        Err(error) => Err(explain(assistant, terms, &valid, &executable, error).await),
+    };
+    drop(place);
+    let ran = Ran { executable: &executable, read, result: outcome.as_ref().ok() };
+    let record = record(assistant, caller, call, &decision, Some(ran), outcome.as_ref().err());
     assistant.audit.call(record).instrument(tracing::info_span!("audit_call", tool)).await?;
-    let mut result = ran?;
+    let mut result = outcome?;
     name_columns(&mut result, &valid);
     Ok(Fetched { round, query: valid, result, sql: executable.sql().to_owned(), params: sent_params(&executable) })
+}
+
+/// Charges what was read. An engine that broke off does not say how much that was, so all that was set aside is charged.
+fn settle(reservation: Reservation, ran: &Result<ResultSet, EngineError>) {
+    let spent = match ran {
+        Ok(result) => result.read.bytes,
+        Err(error) if error.may_have_read() => reservation.amount(),
+        Err(_) => 0,
+    };
+    reservation.settle(spent);
 }
 
 fn find<'a>(assistant: &'a Assistant, name: &str) -> Result<&'a dyn AnyTool, ToolFailure> {
@@ -203,17 +228,6 @@ fn decide(assistant: &Assistant, principal: &Principal, tool: &str, dataset: Dat
     assistant.policies.decide(&Request { principal, tool, dataset, known_tenants: &assistant.tenants })
 }
 
-fn admit(
-    assistant: &Assistant,
-    valid: &ValidQuery,
-    decision: &Decision,
-    limits: &Limits,
-    now: Timestamp,
-    query_id: QueryId,
-) -> Result<ExecutableQuery, Refusal> {
-    assistant.guard.admit(valid, Admission { decision, limits, now, query_id, bytes_left: None, estimate: None })
-}
-
 /// The engine names its columns `a0`, `a1`, …; a tool knows them by what it asked for.
 fn name_columns(result: &mut ResultSet, valid: &ValidQuery) {
     result.columns = valid.columns();
@@ -223,27 +237,38 @@ fn sent_params(executable: &ExecutableQuery) -> BTreeMap<String, String> {
     executable.params().iter().map(|p| (p.name().to_owned(), p.text().to_owned())).collect()
 }
 
+/// A query that was sent.
+struct Ran<'a> {
+    executable: &'a ExecutableQuery,
+    read: Read,
+    /// What is handed on of it; none when it failed or is withheld.
+    result: Option<&'a ResultSet>,
+}
+
 fn record(
     assistant: &Assistant,
     caller: Caller<'_>,
     call: &ToolCall,
     decision: &Decision,
-    executable: Option<&ExecutableQuery>,
-    outcome: Result<&ResultSet, &str>,
+    ran: Option<Ran<'_>>,
+    failure: Option<&ToolFailure>,
 ) -> Call {
-    let result = outcome.ok();
-    let read = result.map(|r| r.read).unwrap_or_default();
+    let executable = ran.as_ref().map(|ran| ran.executable);
+    let result = ran.as_ref().and_then(|ran| ran.result);
+    let read = ran.as_ref().map(|ran| ran.read).unwrap_or_default();
+    // A result of too many series was read and is refused all the same.
+    let refusal = failure.filter(|failure| executable.is_none() || matches!(failure, ToolFailure::Refused(_)));
     Call {
         question_id: caller.question_id.clone(),
         at: assistant.clock.now(),
         tool: call.tool.clone(),
         arguments: call.arguments.clone(),
         decision: DecisionRecord {
-            allowed: decision.allowed() && executable.is_some(),
+            allowed: decision.allowed() && refusal.is_none(),
             rules: decision.rules().to_vec(),
-            reasons: match outcome {
-                Err(reason) if executable.is_none() => vec![reason.to_owned()],
-                Ok(_) | Err(_) => decision.reasons().to_vec(),
+            reasons: match refusal {
+                Some(refusal) => vec![refusal.to_string()],
+                None => decision.reasons().to_vec(),
             },
         },
         sql: executable.map(|e| e.sql().to_owned()),
@@ -255,6 +280,6 @@ fn record(
         wall_ms: read.wall_ms,
         result_rows: result.map_or(0, |r| r.rows.len() as u64),
         result_digest: result.map(digest_rows),
-        error: outcome.err().map(str::to_owned),
+        error: failure.map(ToString::to_string),
     }
 }

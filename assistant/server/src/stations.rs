@@ -6,12 +6,12 @@ use std::sync::Arc;
 
 use jiff::{Timestamp, ToSpan as _};
 use sightline_audit::{AuditError, AuditKey, Settings, SqliteAudit};
-use sightline_core::Assistant;
 use sightline_core::offline::OfflinePlanner;
+use sightline_core::{Assistant, Clock};
 use sightline_engine::native::DatabaseName;
 use sightline_engine::{
-    ClickHouseEngine, EmbeddedEngine, Endpoint, EngineUser, IngestError, LoadedBundle, SecondFence, WriteError, Writer,
-    load_bundle, native, tenants,
+    ClickHouseEngine, EmbeddedEngine, Endpoint, EngineUser, FenceUnproved, IngestError, LoadedBundle, Proof,
+    SecondFence, WriteError, Writer, load_bundle, native, tenants,
 };
 use sightline_guard::{Guard, Mapping};
 use sightline_policies::Policies;
@@ -21,6 +21,7 @@ use sightline_query::catalogue::LabelAliases;
 use crate::audit_watch::WatchedAudit;
 use crate::clock::{SystemClock, UuidIds};
 use crate::config::Config;
+use crate::quota::{LedgerError, Quotas};
 use crate::room::{Room, RoomError};
 
 /// The database of the service's own rows.
@@ -49,12 +50,18 @@ pub enum OpenError {
     /// The bundle cannot be loaded.
     #[error(transparent)]
     Ingest(#[from] IngestError),
+    /// The second fence is not proved.
+    #[error(transparent)]
+    Fence(#[from] FenceUnproved),
     /// A bundle or the demo was asked for with a server of one's own.
     #[error("recorded incidents and the demo need the embedded engine; unset `clickhouse.url` to use it")]
     NeedsEmbedded,
     /// The audit log cannot be used.
     #[error(transparent)]
     Audit(#[from] AuditError),
+    /// The ledger of daily budgets cannot be used.
+    #[error(transparent)]
+    Ledger(#[from] LedgerError),
     /// No randomness for the audit log's key.
     #[error("the system gives no randomness for the audit log's key: {0}")]
     Randomness(String),
@@ -75,6 +82,8 @@ pub struct Stations {
     pub bundle: Option<LoadedBundle>,
     /// The instant to ask as of, for a bundle: just after its latest sample.
     pub latest: Option<Timestamp>,
+    /// What was proved of the second fence before anything could be asked.
+    pub proofs: Vec<Proof>,
     embedded: Option<EmbeddedEngine>,
 }
 
@@ -115,30 +124,40 @@ impl Stations {
                 writer: None,
                 database: server.database.clone(),
                 // A server's tenants are those that principals belong to: its user may not list what it may not read.
-                tenants: policies.principals().into_iter().flat_map(|p| own_tenants(p.tenants)).collect(),
+                tenants: known_tenants(&policies),
                 bundle: None,
                 embedded: None,
             },
             None => embedded(room, data, &label_aliases).await?,
         };
-        let catalogue = catalogue(rows.bundle.as_ref())?;
-        let audit = Arc::new(WatchedAudit::new(Arc::new(audit_log(config)?)));
         let mapping = Mapping::native(&rows.database).map_err(|error| OpenError::Data(error.to_string()))?;
+        // While the engine is tried, the log's files are opened.
+        let opening = {
+            let config = config.clone();
+            tokio::task::spawn_blocking(move || audit_log(&config))
+        };
+        let proofs = rows.engine.prove_fence(&mapping, &rows.tenants).await;
+        let audit =
+            opening.await.map_err(|error| OpenError::Data(format!("the audit log cannot be opened: {error}")))?;
+        let (proofs, audit) = (proofs?, Arc::new(WatchedAudit::new(Arc::new(audit?))));
+        let catalogue = catalogue(rows.bundle.as_ref())?;
         let latest = rows.bundle.as_ref().and_then(|b| b.latest.checked_add(1.millisecond()).ok());
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock::start());
         let assistant = Assistant {
             tools: sightline_tools::registry::tools(),
             policies: Arc::new(policies),
             guard: Guard::new(mapping),
             engine: Arc::new(rows.engine),
+            quota: Arc::new(Quotas::open(&config.data_dir, Arc::clone(&clock))?),
             audit: Arc::clone(&audit) as _,
             planner: Box::new(OfflinePlanner::new(Arc::clone(&catalogue))),
             catalogue,
             tenants: rows.tenants,
-            clock: Arc::new(SystemClock::start()),
+            clock,
             ids: Arc::new(UuidIds),
         };
         let assistant = Arc::new(assistant);
-        Ok(Self { assistant, audit, writer: rows.writer, bundle: rows.bundle, latest, embedded: rows.embedded })
+        Ok(Self { assistant, audit, writer: rows.writer, bundle: rows.bundle, latest, proofs, embedded: rows.embedded })
     }
 
     /// The embedded engine, if that is what runs the queries.
@@ -152,6 +171,11 @@ impl Stations {
             embedded.stop().await;
         }
     }
+}
+
+/// The tenants that principals belong to.
+pub(crate) fn known_tenants(policies: &Policies) -> BTreeSet<String> {
+    policies.principals().into_iter().flat_map(|principal| own_tenants(principal.tenants)).collect()
 }
 
 fn own_tenants(scope: sightline_model::TenantScope) -> BTreeSet<String> {
@@ -187,9 +211,7 @@ pub(crate) fn endpoint(engine: &EmbeddedEngine, user: EngineUser) -> Endpoint {
 /// Makes the database's tables where they are missing.
 async fn own(writer: &Writer, name: &str) -> Result<String, OpenError> {
     let database = DatabaseName::new(name).map_err(|error| OpenError::Data(error.to_string()))?;
-    if native::version(writer, &database).await?.is_none() {
-        native::create(writer, &database).await?;
-    }
+    native::create_or_update(writer, &database).await?;
     Ok(name.to_owned())
 }
 

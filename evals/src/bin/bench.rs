@@ -1,4 +1,5 @@
-//! `make bench`: starts the real service on the demo fleet, asks, and prints what it took.
+//! `make bench`: starts the real service on the demo fleet, asks, and prints what it took; then what the guard costs, on the same
+//! engine. `bench guarded` does the second only.
 
 use std::error::Error;
 use std::io::{BufRead, BufReader, Write as _};
@@ -9,6 +10,7 @@ use std::time::Instant;
 use serde_json::{Value, json};
 use sightline_engine::{EngineUser, engine_address};
 use sightline_evals::bench::{Asked, median, report};
+use sightline_evals::guarded::guarded;
 
 /// How often each question is asked.
 const TIMES: usize = 5;
@@ -48,12 +50,21 @@ async fn bench() -> Result<(), Box<dyn Error>> {
     }
     let data_dir = PathBuf::from("target/bench-data");
     let service = start(&binary, &data_dir)?;
+    let address = engine_address(&data_dir)?.ok_or("the engine does not run")?;
+    if std::env::args().nth(1).as_deref() != Some("guarded") {
+        questions(&binary, &data_dir, &service).await?;
+    }
+    std::io::stdout().write_all(guarded(&address).await?.as_bytes())?;
+    Ok(())
+}
+
+async fn questions(binary: &Path, data_dir: &Path, service: &Service) -> Result<(), Box<dyn Error>> {
     let client = reqwest::Client::new();
-    let round_trip = round_trips(&client, &data_dir).await?;
-    let shell = shell_asks(&binary, &data_dir)?;
+    let round_trip = round_trips(&client, data_dir).await?;
+    let shell = shell_asks(binary, data_dir)?;
     let mut asked = Vec::new();
     for question in QUESTIONS {
-        asked.push(ask(&client, &service, question).await?);
+        asked.push(ask(&client, service, question).await?);
     }
     std::io::stdout().write_all(report(round_trip, shell, &asked).as_bytes())?;
     Ok(())

@@ -6,14 +6,16 @@
 
 mod code;
 mod decode;
+mod estimate;
 mod kill;
+mod proof;
 mod writer;
 
 use std::time::{Duration, Instant};
 
 use clickhouse::query::BytesCursor;
 use clickhouse::{Client, Compression};
-use sightline_guard::{Engine, EngineError, ExecutableQuery};
+use sightline_guard::{Engine, EngineError, Estimate, ExecutableQuery};
 use sightline_model::evidence::Read;
 use sightline_model::{BoxFuture, QueryId, ResultSet};
 use tracing::instrument::WithSubscriber as _;
@@ -22,6 +24,9 @@ use tracing::subscriber::NoSubscriber;
 use self::code::Failure;
 use self::kill::KillOnDrop;
 
+use crate::remote::role_name;
+
+pub use self::proof::{FenceUnproved, Proof, ProofFault};
 pub use self::writer::{WriteError, Writer};
 
 /// What the engine is given after its own time limit before the query is killed from here: it checks its clock between blocks only.
@@ -31,6 +36,10 @@ const GRACE: Duration = Duration::from_secs(2);
 const TEXT_PER_BYTE: u64 = 4;
 /// A result's text may be this long whatever the bound in memory is, bytes.
 const TEXT_FLOOR: u64 = 65_536;
+
+/// What is sent with every query besides its bounds: 64-bit numbers as numbers, NaN and infinities as null.
+pub(crate) const OWN_SETTINGS: [(&str, &str); 2] =
+    [("output_format_json_quote_64bit_integers", "0"), ("output_format_json_quote_denormals", "0")];
 
 /// Where a ClickHouse answers, and as whom to ask it.
 #[derive(Clone, PartialEq, Eq)]
@@ -67,7 +76,8 @@ impl std::fmt::Debug for Endpoint {
 pub enum SecondFence {
     /// In every request, as the setting `additional_table_filters`: the embedded engine, or a user that may change it.
     InRequest,
-    /// At the server, as row policies of its user: a user with `readonly=1` could not change the setting.
+    /// At the server, as row policies of one role a tenant. A request takes on the roles of the tenants it may read and no other;
+    /// `additional_table_filters` cannot be changed there.
     AtServer,
 }
 
@@ -120,16 +130,16 @@ impl ClickHouseEngine {
             .query_raw(query.sql())
             .with_setting("query_id", query.query_id().as_str())
             // The summary is whole, and an error comes as an error and not in the middle of rows.
-            .with_setting("wait_end_of_query", "1")
-            .with_setting("output_format_json_quote_64bit_integers", "0")
-            // NaN and infinities come as null.
-            .with_setting("output_format_json_quote_denormals", "0");
+            .with_setting("wait_end_of_query", "1");
+        for (name, value) in OWN_SETTINGS {
+            request = request.with_setting(name, value);
+        }
         for (name, value) in query.bounds().settings() {
             request = request.with_setting(name, value);
         }
         match self.fence {
             SecondFence::InRequest => request = request.with_setting(query.fence().setting(), query.fence().value()),
-            SecondFence::AtServer => {}
+            SecondFence::AtServer => request = request.with_roles(query.tenants().iter().map(|t| role_name(t))),
         }
         for param in query.params() {
             request = request.with_setting(format!("param_{}", param.name()), param.text());
@@ -159,6 +169,10 @@ impl ClickHouseEngine {
 impl Engine for ClickHouseEngine {
     fn run<'a>(&'a self, query: &'a ExecutableQuery) -> BoxFuture<'a, Result<ResultSet, EngineError>> {
         Box::pin(self.run_query(query))
+    }
+
+    fn estimate<'a>(&'a self, query: &'a ExecutableQuery) -> BoxFuture<'a, Result<Estimate, EngineError>> {
+        Box::pin(estimate::estimate(&self.client, self.fence, query))
     }
 
     fn cancel<'a>(&'a self, id: &'a QueryId) -> BoxFuture<'a, Result<(), EngineError>> {

@@ -8,8 +8,10 @@ pub(crate) mod error;
 
 mod blocks;
 mod compression;
+mod functions;
 mod handle;
-mod lexer;
+pub(crate) mod lexer;
+mod prewhere;
 mod reader;
 mod request;
 mod respond;
@@ -32,6 +34,7 @@ use crate::embedded::folder::DataFolder;
 
 use credentials::EngineCredentials;
 use error::QueryError;
+use functions::FunctionRow;
 use reader::Catalogue;
 use running::Running;
 
@@ -118,11 +121,13 @@ impl Front {
         let tables = "SELECT database, name FROM system.tables WHERE NOT is_temporary \
                       AND lower(database) NOT IN ('system', 'information_schema')";
         let tables = connection.query(tables.as_bytes(), "JSONCompactEachRow", &[])?;
-        let functions =
+        let table_functions =
             connection.query(b"SELECT lower(name) FROM system.table_functions", "JSONCompactEachRow", &[])?;
+        let functions = connection.query(functions::LIST.as_bytes(), "JSONCompactEachRow", &[])?;
         let catalogue = Arc::new(Catalogue {
             tables: json_rows::<(String, String)>(&tables.bytes)?.into_iter().collect(),
-            table_functions: json_rows::<(String,)>(&functions.bytes)?.into_iter().map(|(name,)| name).collect(),
+            table_functions: json_rows::<(String,)>(&table_functions.bytes)?.into_iter().map(|(name,)| name).collect(),
+            impure_functions: functions::impure(&json_rows::<FunctionRow>(&functions.bytes)?),
         });
         let mut known = self.known_catalogue();
         if known.changes == changes {

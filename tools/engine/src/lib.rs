@@ -11,9 +11,10 @@ mod front;
 mod ingest;
 mod kernel_log;
 pub mod native;
+mod remote;
 
 pub use bundle::{Bundle, BundleError, Manifest};
-pub use client::{ClickHouseEngine, Endpoint, SecondFence, WriteError, Writer};
+pub use client::{ClickHouseEngine, Endpoint, FenceUnproved, Proof, ProofFault, SecondFence, WriteError, Writer};
 pub use embedded::folder::{DataFolderError, EngineAddress, engine_address};
 pub use embedded::library::{LIBCHDB_VERSION, LibraryNotFound, LibrarySearch, cached_library};
 pub use embedded::{EmbeddedEngine, EmbeddedError, EmbeddedOptions};
@@ -24,3 +25,4 @@ pub use ingest::{
     export_rows, insert_encoded, insert_rows, insert_stream, latest, list_bundles, load_bundle, tenants,
 };
 pub use kernel_log::{KernelLogSource, read_kernel_log};
+pub use remote::{AdminSql, role_name};

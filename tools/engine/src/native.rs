@@ -6,7 +6,15 @@
 use crate::client::{WriteError, Writer};
 
 /// The version of these tables, kept as the database's comment. It changes with any of them.
-pub const NATIVE_VERSION: u32 = 1;
+pub const NATIVE_VERSION: u32 = 2;
+
+/// The table that holds one row for proving that the second fence holds; no dataset is mapped to it.
+pub const CANARY_TABLE: &str = "fence_canary";
+/// Whose that row is: a tenant that no principal belongs to and no row of telemetry carries.
+pub const CANARY_TENANT: &str = "sightline-canary";
+
+/// What a database's comment begins with.
+const COMMENT: &str = "sightline native";
 
 /// The end of a job or interval that still runs: past any time that is asked about, so that overlap needs no special case.
 pub(crate) const OPEN_END_MS: i64 = 4_102_444_800_000;
@@ -69,8 +77,8 @@ pub fn statements(database: &DatabaseName) -> Vec<String> {
     let scope = [("tenant", WORD), ("cluster", WORD)];
     let series = [("metric", WORD), ("node", WORD), ("gpu", WORD), ("service", WORD), ("labels", LABELS)];
     let with_scope = |columns: &[(&'static str, &'static str)]| [scope.as_slice(), columns].concat();
-    vec![
-        format!("CREATE DATABASE {database} COMMENT 'sightline native {NATIVE_VERSION}'"),
+    let tables = [
+        format!("CREATE DATABASE {database} COMMENT '{COMMENT} {NATIVE_VERSION}'"),
         create(
             "metrics",
             &with_scope(&[series.as_slice(), &[("time", METRIC_TIME), ("value", METRIC_VALUE)]].concat()),
@@ -153,6 +161,17 @@ pub fn statements(database: &DatabaseName) -> Vec<String> {
             "",
             "tenant, cluster, job_id, attempt, rank, node, gpu",
         ),
+    ];
+    tables.into_iter().chain(canary_statements(database)).collect()
+}
+
+/// The statements that make the canary's table and its row. They may run again: equal rows become one.
+fn canary_statements(database: &DatabaseName) -> [String; 2] {
+    [
+        format!(
+            "CREATE TABLE IF NOT EXISTS {database}.{CANARY_TABLE}\n(\n    tenant {WORD}\n)\nENGINE = ReplacingMergeTree\nORDER BY tenant"
+        ),
+        format!("INSERT INTO {database}.{CANARY_TABLE} SELECT '{CANARY_TENANT}'"),
     ]
 }
 
@@ -181,6 +200,23 @@ pub async fn create(writer: &Writer, database: &DatabaseName) -> Result<(), Writ
     Ok(())
 }
 
+/// Makes the database where it is missing, and brings one of an earlier version up to this one. Rows stay as they are.
+///
+/// # Errors
+/// When the engine refuses or cannot be asked.
+pub async fn create_or_update(writer: &Writer, database: &DatabaseName) -> Result<(), WriteError> {
+    match version(writer, database).await? {
+        None => create(writer, database).await,
+        Some(found) if found < NATIVE_VERSION => {
+            for statement in canary_statements(database) {
+                writer.execute(&statement).await?;
+            }
+            writer.execute(&format!("ALTER DATABASE {database} MODIFY COMMENT '{COMMENT} {NATIVE_VERSION}'")).await
+        }
+        Some(_) => Ok(()),
+    }
+}
+
 /// The version of the tables of a database; none when it does not exist or is not the product's.
 ///
 /// # Errors
@@ -189,7 +225,7 @@ pub async fn version(writer: &Writer, database: &DatabaseName) -> Result<Option<
     let sql = "SELECT comment FROM system.databases WHERE name = {name:String}";
     let rows = writer.rows(sql, &[("name", database.as_str())]).await?;
     let comment = rows.first().and_then(|row| row.first()).and_then(serde_json::Value::as_str);
-    Ok(comment.and_then(|comment| comment.strip_prefix("sightline native ")).and_then(|version| version.parse().ok()))
+    Ok(comment.and_then(|comment| comment.strip_prefix(COMMENT)).and_then(|version| version.trim().parse().ok()))
 }
 
 #[cfg(test)]

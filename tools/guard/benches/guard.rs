@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::hint::black_box;
 
-use criterion::{Criterion, criterion_group, criterion_main};
+use criterion::{BatchSize, Criterion, criterion_group, criterion_main};
 use jiff::Timestamp;
 use sightline_guard::{Admission, Guard, Mapping, check_sql};
 use sightline_model::{Aggregation, Dataset, Dim, QueryId, TimeRange};
@@ -19,6 +19,7 @@ fn limits() -> Limits {
         max_points: 2000,
         max_series: 1000,
         max_result_rows: 10_000,
+        max_result_bytes: 64 << 20,
         max_rows_read: 1_000_000_000,
         max_bytes_read: 20_000_000_000,
         max_memory_bytes: 2_000_000_000,
@@ -26,6 +27,7 @@ fn limits() -> Limits {
         max_concurrent: 4,
         questions_per_minute: 30,
         bytes_per_day: 1_000_000_000_000,
+        tokens_per_day: 1_000_000,
     }
 }
 
@@ -73,11 +75,16 @@ fn admit(criterion: &mut Criterion) {
         bytes_left: None,
         estimate: None,
     };
-    criterion.bench_function("check + admit + text", |bencher| {
+    criterion.bench_function("check + admit + text, of a shape seen before", |bencher| {
         bencher.iter(|| guard.admit(&catalogue.check(black_box(&query)).unwrap(), admission()).unwrap());
     });
-    criterion.bench_function("admit + text", |bencher| {
-        bencher.iter(|| guard.admit(black_box(&valid), admission()).unwrap());
+    criterion.bench_function("check + admit + text, of a shape never seen", |bencher| {
+        let fresh = || Guard::new(Mapping::native("sightline").unwrap());
+        let admit = |guard: Guard| guard.admit(&catalogue.check(black_box(&query)).unwrap(), admission()).unwrap();
+        bencher.iter_batched(fresh, admit, BatchSize::SmallInput);
+    });
+    criterion.bench_function("catalogue check", |bencher| {
+        bencher.iter(|| catalogue.check(black_box(&query)).unwrap());
     });
     let executable = guard.admit(&valid, admission()).unwrap();
     let params = executable.params().iter().map(|p| (p.name().to_owned(), p.text().to_owned())).collect();

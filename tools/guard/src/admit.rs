@@ -7,27 +7,19 @@ use sightline_query::{Shape, ValidQuery};
 
 use crate::amount::step_at_least;
 use crate::bounds::Bounds;
-use crate::check::{self, Meant};
+use crate::check::{self, Meant, Passed};
+use crate::cost::{BytesLeft, Estimate, row_bytes};
 use crate::emit::emit;
 use crate::executable::ExecutableQuery;
 use crate::fence::Fence;
 use crate::lower::lower;
 use crate::mapping::{Mapping, TENANT, TimeShape};
 use crate::refusal::Refusal;
+use crate::series;
+use crate::suggestion::{Fits, Suggestion};
 
-/// Bytes of a result: a hundred thousand rows of some 600 bytes, more than any tool can show, little enough to hold.
-const MAX_RESULT_BYTES: u64 = 64 << 20;
 /// The engine's `DateTime64(9)` ends in 2262; 1970 is where its clock begins.
 const CALENDAR_END_SECONDS: i64 = 9_183_110_400;
-
-/// What is to be read, as the engine estimates it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Estimate {
-    /// Rows.
-    pub rows: u64,
-    /// Bytes.
-    pub bytes: u64,
-}
 
 /// On what terms a query is put to the guard.
 #[derive(Clone, Debug)]
@@ -41,8 +33,8 @@ pub struct Admission<'a> {
     /// The id it will run under.
     pub query_id: QueryId,
     /// What is left of the day's bytes; `None` where no budget is kept.
-    pub bytes_left: Option<u64>,
-    /// What it would read, where that was asked of the engine.
+    pub bytes_left: Option<BytesLeft>,
+    /// What it would read, where that is known.
     pub estimate: Option<Estimate>,
 }
 
@@ -50,12 +42,13 @@ pub struct Admission<'a> {
 #[derive(Clone, Debug)]
 pub struct Guard {
     mapping: Mapping,
+    passed: Passed,
 }
 
 impl Guard {
     /// A guard over these tables.
     pub fn new(mapping: Mapping) -> Self {
-        Self { mapping }
+        Self { mapping, passed: Passed::default() }
     }
 
     /// The tables.
@@ -84,25 +77,26 @@ impl Guard {
             check_range(window, limits)?;
         }
         check_size(query, window, limits)?;
-        if bytes_left == Some(0) {
-            return Err(Refusal::BudgetSpent { limit: limits.bytes_per_day });
+        series::check_named(query, limits)?;
+        if let Some(BytesLeft { bytes: 0, resets }) = bytes_left {
+            return Err(Refusal::BudgetSpent { limit: limits.bytes_per_day, resets });
         }
         if let Some(estimate) = estimate {
-            check_estimate(estimate, window, limits, bytes_left)?;
+            check_estimate(estimate, limits, bytes_left)?;
         }
 
         let (meant, params) = lower(query, table, tenants, window)?;
         let sql = emit(&meant);
-        check::verify(&sql, Meant { select: &meant, params: &params, tenants, mapping: &self.mapping })
-            .map_err(|faults| Refusal::Unverified { faults })?;
+        let meant_with = Meant { select: &meant, params: &params, tenants, mapping: &self.mapping };
+        check::verify(&sql, meant_with, &self.passed).map_err(|faults| Refusal::Unverified { faults })?;
 
         let bounds = Bounds {
             max_rows_to_read: limits.max_rows_read,
-            max_bytes_to_read: bytes_left.map_or(limits.max_bytes_read, |left| left.min(limits.max_bytes_read)),
+            max_bytes_to_read: bytes_left.map_or(limits.max_bytes_read, |left| left.bytes.min(limits.max_bytes_read)),
             max_memory_usage: limits.max_memory_bytes,
             max_execution_seconds: limits.max_seconds,
             max_result_rows: u64::from(meant.limit),
-            max_result_bytes: MAX_RESULT_BYTES,
+            max_result_bytes: limits.max_result_bytes,
             force_primary_key: table.force_primary_key,
         };
         let mapped = self.mapping.tables().iter().map(|t| (t.database(), t.table(), TENANT));
@@ -116,6 +110,7 @@ impl Guard {
             database: table.database.clone(),
             tables: vec![table.table.clone()],
             row_limit: query.limit(),
+            row_bytes: row_bytes(query),
             fence: Fence::new(mapped, tenants),
         })
     }
@@ -148,6 +143,7 @@ fn check_range(window: TimeRange, limits: &Limits) -> Result<(), Refusal> {
     let shorter = SignedDuration::from_millis(i64::try_from(limit_ms).unwrap_or(i64::MAX));
     let from = window.to().checked_sub(shorter).unwrap_or(window.from());
     let fits = TimeRange::new(from, window.to()).unwrap_or(window);
+    let fits = Fits::This(Suggestion { window: Some(fits), step_ms: None });
     Err(Refusal::RangeTooLong { asked_ms, limit_ms, fits })
 }
 
@@ -159,8 +155,9 @@ fn check_size(query: &ValidQuery, window: TimeRange, limits: &Limits) -> Result<
             let points = points(window, step_ms);
             if points > limits.max_points {
                 let whole = limits.max_points.saturating_sub(1).max(1);
-                let step_ms = step_at_least(asked_ms.div_ceil(whole));
-                return Err(Refusal::TooManyPoints { asked: points, limit: limits.max_points, step_ms });
+                let step_ms = Some(step_at_least(asked_ms.div_ceil(whole)));
+                let fits = Fits::This(Suggestion { window: None, step_ms });
+                return Err(Refusal::TooManyPoints { asked: points, limit: limits.max_points, fits });
             }
         }
         Shape::Samples { .. }
@@ -185,29 +182,19 @@ fn points(window: TimeRange, step_ms: u64) -> u64 {
     last.saturating_sub(first).saturating_add(1)
 }
 
-fn check_estimate(
-    estimate: Estimate,
-    window: TimeRange,
-    limits: &Limits,
-    bytes_left: Option<u64>,
-) -> Result<(), Refusal> {
-    let fits = |estimated: u64, limit: u64| {
-        let share = u128::from(length_ms(window)).saturating_mul(u128::from(limit)) / u128::from(estimated.max(1));
-        // Whole minutes where there are any: nobody types milliseconds.
-        let exact = u64::try_from(share).unwrap_or(u64::MAX);
-        if exact >= 60_000 { exact - exact % 60_000 } else { exact }
-    };
+fn check_estimate(estimate: Estimate, limits: &Limits, bytes_left: Option<BytesLeft>) -> Result<(), Refusal> {
     let Estimate { rows, bytes } = estimate;
+    let fits = Fits::Untried;
     if rows > limits.max_rows_read {
-        let (estimated, limit) = (rows, limits.max_rows_read);
-        return Err(Refusal::TooManyRows { estimated, limit, window_ms: fits(estimated, limit) });
+        return Err(Refusal::TooManyRows { estimated: rows, limit: limits.max_rows_read, fits });
     }
     if bytes > limits.max_bytes_read {
-        let (estimated, limit) = (bytes, limits.max_bytes_read);
-        return Err(Refusal::TooManyBytes { estimated, limit, window_ms: fits(estimated, limit) });
+        return Err(Refusal::TooManyBytes { estimated: bytes, limit: limits.max_bytes_read, fits });
     }
     match bytes_left {
-        Some(left) if bytes > left => Err(Refusal::OverBudget { estimated: bytes, left, window_ms: fits(bytes, left) }),
+        Some(BytesLeft { bytes: left, resets }) if bytes > left => {
+            Err(Refusal::OverBudget { estimated: bytes, left, resets, fits })
+        }
         Some(_) | None => Ok(()),
     }
 }

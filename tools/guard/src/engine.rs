@@ -2,13 +2,18 @@
 
 use sightline_model::{BoxFuture, QueryId, ResultSet};
 
+use crate::amount;
 use crate::bounds::Bounds;
+use crate::cost::Estimate;
 use crate::executable::ExecutableQuery;
 
 /// Runs queries that the guard admitted, and nothing else.
 pub trait Engine: Send + Sync {
     /// Runs it.
     fn run<'a>(&'a self, query: &'a ExecutableQuery) -> BoxFuture<'a, Result<ResultSet, EngineError>>;
+
+    /// What it would read, told from the engine's index without reading rows.
+    fn estimate<'a>(&'a self, query: &'a ExecutableQuery) -> BoxFuture<'a, Result<Estimate, EngineError>>;
 
     /// Stops the query of that id, and comes back once it is gone.
     fn cancel<'a>(&'a self, id: &'a QueryId) -> BoxFuture<'a, Result<(), EngineError>>;
@@ -31,7 +36,7 @@ pub enum EngineError {
     },
     /// It would have read too many rows.
     #[error(
-        "the query needs more than {limit} rows, the most that may be read; ask about a shorter time range or fewer nodes"
+        "the query needs more than {} rows, the most that may be read; ask about a shorter time range or fewer nodes", amount::count(*limit)
     )]
     TooManyRows {
         /// The limit.
@@ -39,7 +44,7 @@ pub enum EngineError {
     },
     /// It would have read too many bytes.
     #[error(
-        "the query needs more than {limit} bytes, the most that may be read; ask about a shorter time range or fewer nodes"
+        "the query needs to read more than {}, the most that may be read; ask about a shorter time range or fewer nodes", amount::bytes(*limit)
     )]
     TooManyBytes {
         /// The limit.
@@ -47,7 +52,7 @@ pub enum EngineError {
     },
     /// It needed too much memory.
     #[error(
-        "the query needs more than {limit} bytes of memory, its limit; group by fewer dimensions or ask about a shorter time range"
+        "the query needs more than {} of memory, its limit; group by fewer dimensions or ask about a shorter time range", amount::bytes(*limit)
     )]
     OutOfMemory {
         /// The limit.
@@ -55,7 +60,7 @@ pub enum EngineError {
     },
     /// Its result was too big.
     #[error(
-        "the result is larger than {rows} rows or {bytes} bytes, its limit; ask for a longer step, fewer groups or a smaller limit"
+        "the result is larger than {} rows or {}, its limit; ask for a longer step, fewer groups or a smaller limit", amount::count(*rows), amount::bytes(*bytes)
     )]
     ResultTooLarge {
         /// The limit in rows.
@@ -128,6 +133,43 @@ impl EngineError {
         }
     }
 
+    /// The same for a model: what happened and what would help, nothing else.
+    pub fn for_model(&self) -> &'static str {
+        match self {
+            Self::TimedOut { .. } | Self::TooManyRows { .. } | Self::TooManyBytes { .. } => {
+                "reads too much; use a shorter range or filter by node or job"
+            }
+            Self::OutOfMemory { .. } => "needs too much memory; use fewer dimensions in group_by or a shorter range",
+            Self::ResultTooLarge { .. } => "result too large; use a longer step, fewer groups or a smaller limit",
+            Self::FullScan => "reads everything; name a metric",
+            Self::Unreachable
+            | Self::Busy
+            | Self::Cancelled
+            | Self::DiskFull
+            | Self::NotMapped
+            | Self::NotGranted
+            | Self::Rejected { .. }
+            | Self::Malformed => "internal fault; do not retry",
+        }
+    }
+
+    /// Whether rows may have been read before it: what a refusal before the first row never did.
+    pub fn may_have_read(&self) -> bool {
+        match self {
+            Self::Busy | Self::NotMapped | Self::NotGranted | Self::FullScan => false,
+            Self::Unreachable
+            | Self::TimedOut { .. }
+            | Self::TooManyRows { .. }
+            | Self::TooManyBytes { .. }
+            | Self::OutOfMemory { .. }
+            | Self::ResultTooLarge { .. }
+            | Self::Cancelled
+            | Self::DiskFull
+            | Self::Rejected { .. }
+            | Self::Malformed => true,
+        }
+    }
+
     /// Whether the same query may well succeed a little later.
     pub fn is_transient(&self) -> bool {
         match self {
@@ -157,7 +199,7 @@ mod tests {
     fn a_code_becomes_our_words_with_the_bound_that_was_hit() {
         let bounds = Bounds {
             max_rows_to_read: 1000,
-            max_bytes_to_read: 2000,
+            max_bytes_to_read: 2048,
             max_memory_usage: 3000,
             max_execution_seconds: 10,
             max_result_rows: 50,
@@ -166,8 +208,11 @@ mod tests {
         };
         let said = |code| EngineError::from_code(code, &bounds).to_string();
         let narrow = "ask about a shorter time range or fewer nodes";
-        assert_eq!(said(158), format!("the query needs more than 1000 rows, the most that may be read; {narrow}"));
-        assert_eq!(said(307), format!("the query needs more than 2000 bytes, the most that may be read; {narrow}"));
+        assert_eq!(said(158), format!("the query needs more than 1,000 rows, the most that may be read; {narrow}"));
+        assert_eq!(
+            said(307),
+            format!("the query needs to read more than 2.0 KiB, the most that may be read; {narrow}")
+        );
         assert_eq!(said(159), format!("the query was stopped after 10 s, its time limit; {narrow}"));
         assert_eq!(EngineError::from_code(-1, &bounds), EngineError::Rejected { code: -1 });
         assert!(EngineError::from_code(202, &bounds).is_transient());

@@ -22,6 +22,7 @@ pub struct ExecutableQuery {
     pub(crate) database: String,
     pub(crate) tables: Vec<String>,
     pub(crate) row_limit: u32,
+    pub(crate) row_bytes: u64,
     pub(crate) fence: Fence,
 }
 
@@ -70,6 +71,11 @@ impl ExecutableQuery {
     /// truncated.
     pub fn row_limit(&self) -> u32 {
         self.row_limit
+    }
+
+    /// The bytes that one row of it takes when it is read, about: what makes bytes of an estimate in rows.
+    pub fn row_bytes(&self) -> u64 {
+        self.row_bytes
     }
 
     /// The second fence, to be set on the connection.

@@ -12,10 +12,7 @@ pub struct Fence {
 
 impl Fence {
     /// The filter `tenant IN (…)` over these tables, each as database, table, tenant column.
-    pub(crate) fn new<'a>(
-        tables: impl Iterator<Item = (&'a str, &'a str, &'a str)>,
-        tenants: &BTreeSet<String>,
-    ) -> Self {
+    pub fn new<'a>(tables: impl Iterator<Item = (&'a str, &'a str, &'a str)>, tenants: &BTreeSet<String>) -> Self {
         let list: Vec<String> = tenants.iter().map(|tenant| literal::quoted(tenant)).collect();
         let list = list.join(", ");
         let tables = tables

@@ -77,6 +77,11 @@ impl MappedTable {
         }
     }
 
+    /// The column that says whose a row is.
+    pub fn tenant_column(&self) -> &'static str {
+        TENANT
+    }
+
     /// The column of a dimension, if it is one.
     pub(crate) fn column(&self, dim: &Dim) -> Option<(&'static str, ColumnType)> {
         self.dims.iter().find(|(known, _, _)| known == dim).map(|(_, column, ty)| (*column, *ty))

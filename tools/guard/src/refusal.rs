@@ -1,10 +1,11 @@
 //! Why a query may not run, in words for people and, shorter, for a model.
 
 use jiff::Timestamp;
-use sightline_model::{Dataset, TimeRange};
+use sightline_model::Dataset;
 
 use crate::amount::{bytes, count, duration};
 use crate::check::Fault;
+use crate::suggestion::Fits;
 
 /// Why a query may not run: which bound, by how much, and what would fit.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,8 +32,8 @@ pub enum Refusal {
         asked_ms: u64,
         /// The limit, milliseconds.
         limit_ms: u64,
-        /// A window of that length with the same end.
-        fits: TimeRange,
+        /// What would fit.
+        fits: Fits,
     },
     /// A series would have too many points.
     TooManyPoints {
@@ -40,8 +41,15 @@ pub enum Refusal {
         asked: u64,
         /// The limit.
         limit: u64,
-        /// A step that fits, milliseconds.
-        step_ms: u64,
+        /// What would fit.
+        fits: Fits,
+    },
+    /// There would be, or there are, too many series.
+    TooManySeries {
+        /// How many.
+        asked: u64,
+        /// The limit.
+        limit: u64,
     },
     /// Too many rows were asked for.
     TooManyResultRows {
@@ -56,8 +64,8 @@ pub enum Refusal {
         estimated: u64,
         /// The limit.
         limit: u64,
-        /// How long a window would fit, milliseconds.
-        window_ms: u64,
+        /// What would fit.
+        fits: Fits,
     },
     /// It would read too many bytes.
     TooManyBytes {
@@ -65,8 +73,8 @@ pub enum Refusal {
         estimated: u64,
         /// The limit.
         limit: u64,
-        /// How long a window would fit, milliseconds.
-        window_ms: u64,
+        /// What would fit.
+        fits: Fits,
     },
     /// It would read more than is left of the day's bytes.
     OverBudget {
@@ -74,13 +82,24 @@ pub enum Refusal {
         estimated: u64,
         /// What is left.
         left: u64,
-        /// How long a window would fit, milliseconds.
-        window_ms: u64,
+        /// When the next day's budget begins.
+        resets: Timestamp,
+        /// What would fit.
+        fits: Fits,
     },
     /// Nothing is left of the day's bytes.
     BudgetSpent {
         /// The whole of it.
         limit: u64,
+        /// When the next day's budget begins.
+        resets: Timestamp,
+    },
+    /// The asker has as many queries running as it may, and none ended in time.
+    TooManyAtOnce {
+        /// The limit.
+        limit: u64,
+        /// How long it waited for one to end, seconds.
+        waited_s: u64,
     },
     /// The dataset's table lacks something that was asked for.
     Unmapped {
@@ -109,20 +128,26 @@ impl std::fmt::Display for Refusal {
             }
             Self::RangeTooLong { asked_ms, limit_ms, fits } => write!(
                 f,
-                "the time range is {}, which is {} over your limit of {}; ask about {:.0} to {:.0}, for example",
+                "the time range is {}, which is {} over your limit of {}; {}",
                 duration(*asked_ms),
                 duration(asked_ms.saturating_sub(*limit_ms)),
                 duration(*limit_ms),
-                fits.from(),
-                fits.to()
+                fits.words()
             ),
-            Self::TooManyPoints { asked, limit, step_ms } => write!(
+            Self::TooManyPoints { asked, limit, fits } => write!(
                 f,
-                "each series would have {} points, {} over your limit of {}; use a step of {} or longer",
+                "each series would have {} points, {} over your limit of {}; {}",
                 count(*asked),
                 count(asked.saturating_sub(*limit)),
                 count(*limit),
-                duration(*step_ms)
+                fits.words()
+            ),
+            Self::TooManySeries { asked, limit } => write!(
+                f,
+                "there are {} series, {} over your limit of {}; group by fewer dimensions, name fewer nodes, or rank them instead",
+                count(*asked),
+                count(asked.saturating_sub(*limit)),
+                count(*limit)
             ),
             Self::TooManyResultRows { asked, limit } => write!(
                 f,
@@ -132,34 +157,39 @@ impl std::fmt::Display for Refusal {
                 count(*limit),
                 count(*limit)
             ),
-            Self::TooManyRows { estimated, limit, window_ms } => write!(
+            Self::TooManyRows { estimated, limit, fits } => write!(
                 f,
                 "it would read about {} rows, {} over your limit of {}; {}",
                 count(*estimated),
                 count(estimated.saturating_sub(*limit)),
                 count(*limit),
-                narrower(*window_ms)
+                fits.words()
             ),
-            Self::TooManyBytes { estimated, limit, window_ms } => write!(
+            Self::TooManyBytes { estimated, limit, fits } => write!(
                 f,
                 "it would read about {}, {} over your limit of {}; {}",
                 bytes(*estimated),
                 bytes(estimated.saturating_sub(*limit)),
                 bytes(*limit),
-                narrower(*window_ms)
+                fits.words()
             ),
-            Self::OverBudget { estimated, left, window_ms } => write!(
+            Self::OverBudget { estimated, left, resets, fits } => write!(
                 f,
-                "it would read about {}, {} over the {} left of today's budget; {}",
+                "it would read about {}, {} over the {} left of today's budget, which begins anew at {resets:.0}; {}",
                 bytes(*estimated),
                 bytes(estimated.saturating_sub(*left)),
                 bytes(*left),
-                narrower(*window_ms)
+                fits.words()
             ),
-            Self::BudgetSpent { limit } => write!(
+            Self::BudgetSpent { limit, resets } => write!(
                 f,
-                "today's budget of {} read is spent; ask again tomorrow, or ask an admin for more",
+                "today's budget of {} read is spent; ask again after {resets:.0}, or ask an admin for more",
                 bytes(*limit)
+            ),
+            Self::TooManyAtOnce { limit, waited_s } => write!(
+                f,
+                "{} queries of yours run at once, your limit, and none ended within {waited_s} s; wait for one of your other questions to end, or cancel it",
+                count(*limit)
             ),
             Self::Unmapped { dataset, what } => {
                 write!(f, "the table of {dataset} has no `{what}`; leave it out, or have an admin map it")
@@ -184,26 +214,19 @@ impl Refusal {
             Self::Denied { .. } | Self::NoRows => "not allowed for this asker; do not retry".to_owned(),
             Self::InTheFuture { now, .. } => format!("range is in the future; now is {now:.0}"),
             Self::OutsideCalendar => "range outside 1970..2260".to_owned(),
-            Self::RangeTooLong { fits, .. } => {
-                format!("range too long; use {:.0}..{:.0} or shorter", fits.from(), fits.to())
+            Self::RangeTooLong { fits, .. } => format!("range too long; {}", fits.for_model()),
+            Self::TooManyPoints { fits, .. } => format!("too many points; {}", fits.for_model()),
+            Self::TooManySeries { limit, .. } => {
+                format!("over {limit} series; use fewer dimensions in group_by, a filter, or a ranking")
             }
-            Self::TooManyPoints { step_ms, .. } => format!("too many points; use step >= {}", duration(*step_ms)),
             Self::TooManyResultRows { limit, .. } => format!("limit too high; use limit <= {limit}"),
-            Self::TooManyRows { window_ms, .. }
-            | Self::TooManyBytes { window_ms, .. }
-            | Self::OverBudget { window_ms, .. } => {
-                format!("reads too much; {}", narrower(*window_ms))
+            Self::TooManyRows { fits, .. } | Self::TooManyBytes { fits, .. } | Self::OverBudget { fits, .. } => {
+                format!("reads too much; {}", fits.for_model())
             }
             Self::BudgetSpent { .. } => "today's read budget is spent; do not retry".to_owned(),
+            Self::TooManyAtOnce { .. } => "too many queries at once; make fewer calls".to_owned(),
             Self::Unmapped { dataset, what } => format!("{dataset} has no `{what}`; leave it out"),
             Self::Unverified { .. } => "internal fault; do not retry".to_owned(),
         }
     }
-}
-
-fn narrower(window_ms: u64) -> String {
-    if window_ms < 1000 {
-        return "name a node, a job or fewer labels".to_owned();
-    }
-    format!("ask about {} or less, or name a node or a job", duration(window_ms))
 }

@@ -2,10 +2,13 @@
 
 #![allow(dead_code, reason = "each test file uses its part")]
 
+pub(crate) mod canary;
+
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
+use canary::{Watch, planted};
 use serde_json::Value;
 use sightline_engine::{
     Endpoint, EngineAddress, EngineUser, Scope, Writer, engine_address, export_rows, insert_rows, native,
@@ -18,6 +21,8 @@ pub(crate) const SIGHTLINE: &str = env!("CARGO_BIN_EXE_sightline");
 
 /// A data folder with a living engine in it; both end with this value.
 pub(crate) struct Lab {
+    // Looks through what was seen, while everything is there still.
+    watch: Watch,
     // Dropped in this order: the engine closes its tables before the folder goes.
     engine: EngineProcess,
     folder: tempfile::TempDir,
@@ -29,7 +34,7 @@ impl Lab {
     pub(crate) fn start() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let (engine, address) = start_engine(folder.path());
-        Self { engine: EngineProcess(engine), folder, address }
+        Self { watch: Watch::new(folder.path()), engine: EngineProcess(engine), folder, address }
     }
 
     pub(crate) fn data_dir(&self) -> &Path {
@@ -46,14 +51,19 @@ impl Lab {
         Writer::new(&Endpoint::new(self.address.url(), EngineUser::Writer.name(), password))
     }
 
-    /// Writes rows as a bundle and gives back its folder.
+    /// Writes rows, and those of the tenant that nobody asks as, as a bundle and gives back its folder.
     pub(crate) async fn bundle(&self, name: &str, rows: &Rows, manifest: &str) -> PathBuf {
+        self.bundle_of_these_alone(name, &planted(rows), manifest).await
+    }
+
+    /// The same without that tenant, for what depends on there being one tenant only.
+    pub(crate) async fn bundle_of_these_alone(&self, name: &str, rows: &Rows, manifest: &str) -> PathBuf {
         let dir = self.path(name);
         export_rows(&self.writer(), rows, &dir, manifest).await.unwrap();
         dir
     }
 
-    /// Puts rows into the database that the service answers from.
+    /// Puts rows, and those of the tenant that nobody asks as, into the database that the service answers from.
     pub(crate) async fn fill(&self, rows: &Rows) {
         let writer = self.writer();
         let database = native::DatabaseName::new("sightline").unwrap();
@@ -61,12 +71,28 @@ impl Lab {
             native::create(&writer, &database).await.unwrap();
         }
         let nobody = Scope { tenant: "default".to_owned(), cluster: "default".to_owned() };
-        insert_rows(&writer, &database, rows, &LabelAliases::builtin().unwrap(), &nobody).await.unwrap();
+        insert_rows(&writer, &database, &planted(rows), &LabelAliases::builtin().unwrap(), &nobody).await.unwrap();
+    }
+
+    /// Runs a statement as the writer, and gives back what it prints.
+    pub(crate) async fn write(&self, sql: &str) -> String {
+        let password = self.address.credentials.password(EngineUser::Writer);
+        let request = reqwest::Client::new().post(self.address.url()).body(sql.to_owned());
+        let response = request.basic_auth(EngineUser::Writer.name(), Some(password)).send().await.unwrap();
+        let status = response.status();
+        let text = response.text().await.unwrap();
+        assert!(status.is_success(), "{sql}: {text}");
+        text
     }
 
     /// Runs the binary on this folder.
     pub(crate) fn run(&self, arguments: &[&str]) -> Output {
-        run(self.data_dir(), arguments)
+        let output = run(self.data_dir(), arguments);
+        if !arguments.windows(2).any(|pair| pair == ["--as", "admin"]) {
+            self.watch.saw(&output.stdout);
+            self.watch.saw(&output.stderr);
+        }
+        output
     }
 
     /// Asks about a bundle and reads the answer.
@@ -80,7 +106,8 @@ impl Lab {
 
     /// Ends the engine and keeps the folder.
     pub(crate) fn into_folder(self) -> tempfile::TempDir {
-        let Self { engine, folder, address: _ } = self;
+        let Self { watch, engine, folder, address: _ } = self;
+        drop(watch);
         drop(engine);
         folder
     }

@@ -2,7 +2,8 @@
 
 #![allow(dead_code, reason = "each test file uses its part")]
 
-use std::io::{BufRead as _, BufReader};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::{Shutdown, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex};
@@ -14,6 +15,7 @@ use sightline_audit::{AuditKey, AuditReader, Filter, QuestionLine, Verdict};
 use sightline_engine::engine_address;
 use sightline_server::Tokens;
 
+use crate::harness::canary::Watch;
 use crate::harness::{command, signal, wait_until};
 
 /// Who has a token.
@@ -21,6 +23,7 @@ const PRINCIPALS: [&str; 4] = ["viewer@atlas", "operator@atlas", "operator@borea
 
 /// A service on a data folder.
 pub(crate) struct Service {
+    watch: Watch,
     process: Child,
     log: Arc<Mutex<String>>,
     data_dir: PathBuf,
@@ -32,11 +35,16 @@ pub(crate) struct Service {
 impl Service {
     /// Makes the tokens, starts the service at log level info, and waits until it listens.
     pub(crate) fn start(data_dir: &Path) -> Self {
+        Self::start_with(data_dir, &[("SIGHTLINE_LOG", "info")])
+    }
+
+    /// The same, with these in its environment.
+    pub(crate) fn start_with(data_dir: &Path, environment: &[(&str, &str)]) -> Self {
         let mut store = Tokens::open(data_dir).unwrap();
         let tokens =
             PRINCIPALS.into_iter().map(|who| (who, store.replace(who, Timestamp::UNIX_EPOCH).unwrap())).collect();
         let mut process = command(data_dir, &["serve", "--listen", "127.0.0.1:0"])
-            .env("SIGHTLINE_LOG", "info")
+            .envs(environment.iter().copied())
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
             .spawn()
@@ -58,7 +66,9 @@ impl Service {
             url = text.lines().find_map(|line| line.split_once("listens on ")).map(|(_, url)| url.trim().to_owned());
             url.is_some()
         });
-        Self { process, log, data_dir: data_dir.to_owned(), tokens, url: url.unwrap(), client: reqwest::Client::new() }
+        let watch = Watch::new(data_dir);
+        let url = overheard(&url.unwrap(), watch.seen());
+        Self { watch, process, log, data_dir: data_dir.to_owned(), tokens, url, client: reqwest::Client::new() }
     }
 
     /// What it has written to stderr.
@@ -132,8 +142,45 @@ impl Service {
     }
 }
 
+/// An address that leads to the service; what it answers is kept.
+fn overheard(url: &str, seen: Arc<Mutex<Vec<u8>>>) -> String {
+    let service = url.trim_start_matches("http://").to_owned();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    std::thread::spawn(move || {
+        for client in listener.incoming().map_while(Result::ok) {
+            // A service that has ended takes no connection, and neither does this address then.
+            let Ok(server) = TcpStream::connect(&service) else { continue };
+            let (to_server, to_client) = (server.try_clone().unwrap(), client.try_clone().unwrap());
+            for stream in [&client, &server] {
+                stream.set_nodelay(true).unwrap();
+            }
+            std::thread::spawn(move || pass_on(client, to_server, |_| ()));
+            let seen = Arc::clone(&seen);
+            std::thread::spawn(move || {
+                pass_on(server, to_client, |bytes| seen.lock().unwrap().extend_from_slice(bytes))
+            });
+        }
+    });
+    url
+}
+
+/// Passes bytes on until either end goes, and ends both then.
+fn pass_on(mut from: TcpStream, mut to: TcpStream, seen: impl Fn(&[u8])) {
+    let mut bytes = [0; 16 * 1024];
+    while let Ok(read @ 1..) = from.read(&mut bytes) {
+        seen(&bytes[..read]);
+        if to.write_all(&bytes[..read]).is_err() {
+            break;
+        }
+    }
+    let _ = from.shutdown(Shutdown::Both);
+    let _ = to.shutdown(Shutdown::Both);
+}
+
 impl Drop for Service {
     fn drop(&mut self) {
+        self.watch.saw(self.log().as_bytes());
         if self.process.try_wait().unwrap().is_some() {
             return;
         }

@@ -82,7 +82,7 @@ fn window(ask: &Ask, zone: &TimeZone, reading: &Reading) -> Option<(TimeRange, A
 /// The output of the latest call of a tool.
 fn output<'a>(gathered: &'a [Gathered], tool: &str) -> Option<Result<&'a ToolOutput, &'a str>> {
     let latest = gathered.iter().rev().find(|g| g.call.tool == tool)?;
-    Some(latest.outcome.as_ref().map_err(String::as_str))
+    Some(latest.outcome.as_ref().map_err(|none| none.for_people.as_str()))
 }
 
 /// The draft of a class that makes one call: what it found, or why not.

@@ -27,6 +27,9 @@ use super::service::Service;
 /// Longest a question may take before it is stopped.
 const DEADLINE: Duration = Duration::from_secs(120);
 
+/// When to ask again where every place for questions is taken, seconds: most answers take less.
+const BUSY_RETRY_S: u64 = 5;
+
 /// The body of a question.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -114,7 +117,7 @@ pub(super) async fn chat(
     let started = start(&service, principal, request)?;
     let wants_events =
         headers.get(header::ACCEPT).and_then(|v| v.to_str().ok()).is_some_and(|v| v.contains("text/event-stream"));
-    if wants_events { Ok(stream(started)) } else { wait(started).await }
+    if wants_events { stream(started).await } else { wait(started).await }
 }
 
 /// Handles `DELETE /v1/chat/{question_id}`.
@@ -155,6 +158,7 @@ fn start(service: &Service, principal: Principal, request: ChatRequest) -> Resul
             StatusCode::SERVICE_UNAVAILABLE,
             "too many questions are being answered at once; ask again in a few seconds",
         )
+        .retry_after(BUSY_RETRY_S)
     })?;
     let question = question(service, principal, request)?;
     let question_id = question.id.to_string();
@@ -262,10 +266,13 @@ fn crashed() -> Problem {
     Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "answering failed inside Sightline; report the question id")
 }
 
-/// Events as they come; `answer` or `error` is the last.
-fn stream(started: Started) -> Response {
+/// Events as they come; `answer` or `error` is the last. A question that ends before it was accepted is a plain problem with its
+/// status: one too many a minute, for example.
+async fn stream(mut started: Started) -> Result<Response, Problem> {
+    let Some(first) = started.events.recv().await else { return wait(started).await };
     let Started { question_id, events, ended, stop } = started;
-    let steps = UnboundedReceiverStream::new(events).map(|event| sse(event.name(), &event));
+    let events = futures::stream::once(futures::future::ready(first)).chain(UnboundedReceiverStream::new(events));
+    let steps = events.map(|event| sse(event.name(), &event));
     let end = futures::stream::once(async move {
         let problem = match ended.await {
             Ok(Ended::Answered(_)) => return None,
@@ -281,7 +288,7 @@ fn stream(started: Started) -> Response {
         let _held = &stop;
         Ok::<_, Infallible>(event)
     });
-    Sse::new(guarded).keep_alive(KeepAlive::default()).into_response()
+    Ok(Sse::new(guarded).keep_alive(KeepAlive::default()).into_response())
 }
 
 fn sse<T: serde::Serialize>(name: &'static str, data: &T) -> SseEvent {

@@ -19,13 +19,16 @@ pub struct Problem {
     /// The question, where there is one: what to name in a report.
     #[serde(skip_serializing_if = "Option::is_none")]
     question_id: Option<String>,
+    /// Sent as `Retry-After`: whole seconds after which it is worth asking again.
+    #[serde(skip)]
+    retry_after_s: Option<u64>,
 }
 
 impl Problem {
     /// A problem with this status and sentence.
     pub fn new(status: StatusCode, detail: impl Into<String>) -> Self {
         let title = status.canonical_reason().unwrap_or("Error").to_owned();
-        Self { title, status: status.as_u16(), detail: detail.into(), question_id: None }
+        Self { title, status: status.as_u16(), detail: detail.into(), question_id: None, retry_after_s: None }
     }
 
     /// The same, naming a question.
@@ -35,16 +38,26 @@ impl Problem {
         self
     }
 
+    /// The same, saying when it is worth asking again.
+    #[must_use]
+    pub fn retry_after(mut self, seconds: u64) -> Self {
+        self.retry_after_s = Some(seconds);
+        self
+    }
+
     /// The problem of a question that got no answer.
     pub fn of(error: &AskError) -> Self {
         let status = match error {
             AskError::Empty => StatusCode::UNPROCESSABLE_ENTITY,
             AskError::TooLong { .. } => StatusCode::PAYLOAD_TOO_LARGE,
+            AskError::TooManyQuestions(_) => StatusCode::TOO_MANY_REQUESTS,
             AskError::MayNotAsk { .. } => StatusCode::FORBIDDEN,
             AskError::Audit(_) => StatusCode::SERVICE_UNAVAILABLE,
             AskError::Planner(_) | AskError::NoEnd => StatusCode::INTERNAL_SERVER_ERROR,
             AskError::Tool(failure) => match failure {
-                ToolFailure::Engine(_) | ToolFailure::Audit(_) => StatusCode::SERVICE_UNAVAILABLE,
+                ToolFailure::Engine(_) | ToolFailure::Audit(_) | ToolFailure::Quota(_) => {
+                    StatusCode::SERVICE_UNAVAILABLE
+                }
                 ToolFailure::UnknownTool { .. }
                 | ToolFailure::Tool(_)
                 | ToolFailure::Query(_)
@@ -52,14 +65,28 @@ impl Problem {
                 | ToolFailure::TooManyRounds { .. } => StatusCode::INTERNAL_SERVER_ERROR,
             },
         };
-        Self::new(status, error.to_string())
+        let problem = Self::new(status, error.to_string());
+        match error {
+            AskError::TooManyQuestions(full) => problem.retry_after(full.retry_after_s),
+            AskError::Empty
+            | AskError::TooLong { .. }
+            | AskError::MayNotAsk { .. }
+            | AskError::Audit(_)
+            | AskError::Planner(_)
+            | AskError::Tool(_)
+            | AskError::NoEnd => problem,
+        }
     }
 }
 
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
         let status = StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        let retry_after = self.retry_after_s;
         let mut response = (status, Json(self)).into_response();
+        if let Some(seconds) = retry_after {
+            response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+        }
         let kind = HeaderValue::from_static("application/problem+json");
         response.headers_mut().insert(header::CONTENT_TYPE, kind);
         if status == StatusCode::UNAUTHORIZED {

@@ -2,20 +2,35 @@
 //!
 //! The guard emits the text and checks it; this holds if both are wrong. It rests on the measured behaviour of
 //! libchdb 26.5.3 under `readonly=1` with `additional_table_filters`: filters hold against alias and lambda tricks, but
-//! `merge(…)` reads past them, a scalar `file(…)` returns files, and DESCRIBE of `url(…)` opens a connection. So the
-//! reader gets SELECT and EXPLAIN ESTIMATE only, no table function, no system table, and no table without a filter.
+//! `merge(…)` reads past them, a scalar `file(…)` returns files, `dictHas(…)` looks into other tables, a parameter of type
+//! `Identifier` names a table, and DESCRIBE of `url(…)` opens a connection. So the reader gets SELECT and EXPLAIN ESTIMATE only, no
+//! table function, no function that reads more than its arguments, no system table, and no table without a filter.
 
 use std::collections::BTreeSet;
 
 use super::error::QueryError;
 use super::lexer::{Lexer, Token, TokenKind};
+use super::prewhere::check_prewhere;
 use super::settings::TableFilters;
 
 /// Table functions that make rows of their own and read nothing.
 const HARMLESS_FUNCTIONS: [&str; 4] = ["numbers", "numbers_mt", "zeros", "zeros_mt"];
 
-/// Functions that name a table or a dictionary in a string.
-const READS_BY_NAME: [&str; 2] = ["joinget", "dictget"];
+/// The first word of a type that a parameter may have. An `Identifier` would name a table or a column out of the text's sight.
+const PARAMETER_TYPES: [&str; 12] = [
+    "String",
+    "Array",
+    "Tuple",
+    "Map",
+    "Nullable",
+    "DateTime",
+    "DateTime64",
+    "Date",
+    "Float64",
+    "Int64",
+    "UInt64",
+    "UInt32",
+];
 
 /// What the engine has that a reader's text could name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -24,6 +39,8 @@ pub(super) struct Catalogue {
     pub(super) tables: BTreeSet<(String, String)>,
     /// Every table function, in lower case.
     pub(super) table_functions: BTreeSet<String>,
+    /// Every function that reads more than its arguments, in lower case.
+    pub(super) impure_functions: BTreeSet<String>,
 }
 
 /// Refuses a reader's statement that could touch more than its filters cover.
@@ -47,6 +64,8 @@ pub(super) fn check_reader(
     if is_system(database) {
         return Err(QueryError::access("the reader may not work in a system database"));
     }
+    check_parameters(text, &tokens)?;
+    check_prewhere(text, &tokens)?;
     check_functions(text, &tokens, catalogue)?;
     check_relations(text, &tokens, database, filters, catalogue)
 }
@@ -105,19 +124,34 @@ fn check_plain(text: &[u8], tokens: &[Token]) -> Result<(), QueryError> {
     Ok(())
 }
 
+/// No table function is called, and no function that reads more than its arguments is named at all: a function may be handed to
+/// another by its bare name. After a dot it is a column.
 fn check_functions(text: &[u8], tokens: &[Token], catalogue: &Catalogue) -> Result<(), QueryError> {
-    for pair in tokens.windows(2) {
-        let [name, open] = pair else { continue };
-        if !open.is_byte(b'(') {
-            continue;
-        }
-        let Some(called) = name_of(text, name) else { continue };
-        let lower = called.to_ascii_lowercase();
-        let reads_by_name = READS_BY_NAME.iter().any(|prefix| lower.starts_with(prefix));
+    for (index, token) in tokens.iter().enumerate() {
+        let Some(name) = name_of(text, token) else { continue };
+        let lower = name.to_ascii_lowercase();
+        let is_called = tokens.get(index + 1).is_some_and(|next| next.is_byte(b'('));
+        let is_column = index.checked_sub(1).and_then(|at| tokens.get(at)).is_some_and(|token| token.is_byte(b'.'));
         let is_table_function =
-            catalogue.table_functions.contains(&lower) && !HARMLESS_FUNCTIONS.contains(&lower.as_str());
-        if reads_by_name || is_table_function {
-            return Err(QueryError::readonly(&format!("the reader may not call `{called}`")));
+            is_called && catalogue.table_functions.contains(&lower) && !HARMLESS_FUNCTIONS.contains(&lower.as_str());
+        let is_impure = (is_called || !is_column) && catalogue.impure_functions.contains(&lower);
+        if is_table_function || is_impure {
+            return Err(QueryError::readonly(&format!("the reader may not call `{name}`")));
+        }
+    }
+    Ok(())
+}
+
+/// `{p0:String}`: a parameter is a value, never a name.
+fn check_parameters(text: &[u8], tokens: &[Token]) -> Result<(), QueryError> {
+    for window in tokens.windows(4) {
+        let [open, name, colon, kind] = window else { continue };
+        let is_parameter = open.is_byte(b'{') && name.kind == TokenKind::Word && colon.is_byte(b':');
+        if is_parameter && !PARAMETER_TYPES.iter().any(|known| kind.of(text) == known.as_bytes()) {
+            let found = String::from_utf8_lossy(kind.of(text)).into_owned();
+            return Err(QueryError::access(&format!(
+                "the reader's parameters are values; `{found}` is no type of one"
+            )));
         }
     }
     Ok(())
@@ -162,7 +196,7 @@ fn is_system(database: &str) -> bool {
 }
 
 /// The name that a token spells, if it is one.
-fn name_of(text: &[u8], token: &Token) -> Option<String> {
+pub(super) fn name_of(text: &[u8], token: &Token) -> Option<String> {
     let bytes = match token.kind {
         TokenKind::Word => token.of(text).to_vec(),
         TokenKind::QuotedName => super::lexer::unquote(token.of(text))?,

@@ -8,6 +8,7 @@ fn catalogue() -> Catalogue {
     Catalogue {
         tables: BTreeSet::from([pair("obs", "metrics"), pair("obs", "jobs"), pair("default", "notes")]),
         table_functions: ["file", "url", "merge", "numbers", "view", "remote"].map(str::to_owned).into(),
+        impure_functions: ["file", "dictgetstring", "dicthas", "joinget", "hostname", "user"].map(str::to_owned).into(),
     }
 }
 
@@ -24,6 +25,7 @@ fn a_select_over_filtered_tables_passes() {
         "EXPLAIN ESTIMATE SELECT count() FROM obs.metrics",
         "SELECT number FROM numbers(10)",
         "SELECT 'obs.jobs; -- url(' FROM obs.metrics",
+        "SELECT t.user AS a0 FROM obs.metrics AS t WHERE t.ts >= {p1:DateTime64(3, 'UTC')} AND t.x = {p2:Float64}",
     ] {
         assert_eq!(check(text), Ok(()), "{text}");
     }
@@ -52,6 +54,12 @@ fn what_reads_past_the_filters_is_refused() {
         "SELECT length(file('/etc/passwd'))",
         "SELECT dictGetString('d', 'a', 1)",
         "SELECT joinGet('obs.jobs', 'x', 1)",
+        "SELECT DICTHAS('obs.d', 'x')",
+        "SELECT `dictHas` ('obs.d', 'x')",
+        "SELECT arrayMap(file, ['/etc/passwd'])",
+        "SELECT arrayMap(\"file\", ['/etc/passwd'])",
+        "SELECT hostName()",
+        "SELECT obs.user()",
     ] {
         assert!(check(text).unwrap_err().contains("may not call"), "{text}");
     }
@@ -63,6 +71,19 @@ fn what_reads_past_the_filters_is_refused() {
     for text in ["SELECT * FROM system.processes", "SELECT 1 IN system.one", "SELECT * FROM information_schema.tables"]
     {
         assert!(check(text).unwrap_err().contains("may not read"), "{text}");
+    }
+}
+
+#[test]
+fn a_parameter_is_a_value_and_no_name() {
+    for text in [
+        "SELECT * FROM {d:Identifier}.{t:Identifier}",
+        "SELECT * FROM obs.{ t : Identifier }",
+        "SELECT * FROM {t:identifier}",
+        "SELECT {c:`Identifier`} FROM obs.metrics",
+        "SELECT {c:AggregateFunction(sum, UInt8)} FROM obs.metrics",
+    ] {
+        assert!(check(text).unwrap_err().contains("parameters are values"), "{text}");
     }
 }
 

@@ -61,6 +61,10 @@ const READER_MAY_SET: [&str; 35] = [
 /// Bounds of a reader that sets none: they stop an accident, the guard's own are tighter.
 const READER_DEFAULTS: [(&str, &str); 2] = [("max_execution_time", "300"), ("max_memory_usage", "4000000000")];
 
+/// What the reader's connection always has, so that a condition of the text is computed after the tenant filters and sees no row that
+/// they keep out: one that fails for a foreign row would tell of it.
+const READER_ALWAYS: [(&str, &str); 2] = [("optimize_move_to_prewhere", "0"), ("query_plan_merge_filters", "0")];
+
 /// Tenant filters: `database.table` to the condition that its rows must meet.
 pub(super) type TableFilters = BTreeMap<String, String>;
 
@@ -104,7 +108,7 @@ impl RequestSettings {
                         "`{name}` must be `throw`: a cut result is not an answer"
                     )));
                 }
-                "allow_introspection_functions" | "allow_ddl" if value != "0" => {
+                "allow_introspection_functions" | "allow_ddl" | "optimize_move_to_prewhere" if value != "0" => {
                     return Err(QueryError::readonly(&format!("`{name}` must be `0`")));
                 }
                 _ => {}
@@ -124,12 +128,12 @@ impl RequestSettings {
     /// The SET statements for a fresh connection, in order; `readonly` comes last and alone.
     pub(super) fn statements(&self, user: EngineUser, query_id: &str, readonly: Option<&str>) -> Vec<Vec<u8>> {
         let own = [("allow_introspection_functions", "0"), ("implicit_select", "0"), ("log_comment", query_id)];
-        let defaults: &[(&str, &str)] = match user {
-            EngineUser::Reader => &READER_DEFAULTS,
-            EngineUser::Writer => &[],
+        let (defaults, always) = match user {
+            EngineUser::Reader => (READER_DEFAULTS.as_slice(), READER_ALWAYS.as_slice()),
+            EngineUser::Writer => (&[] as &[_], &[] as &[_]),
         };
         let given = self.plain.iter().map(|(name, value)| (name.as_str(), value.as_str()));
-        let pairs = own.into_iter().chain(defaults.iter().copied()).chain(given);
+        let pairs = own.into_iter().chain(defaults.iter().copied()).chain(given).chain(always.iter().copied());
         let mut set = b"SET ".to_vec();
         for (index, (name, value)) in pairs.enumerate() {
             if index > 0 {
@@ -222,7 +226,7 @@ mod tests {
         assert_eq!(
             statements,
             [
-                r"SET allow_introspection_functions = '0', implicit_select = '0', log_comment = 'q1', max_execution_time = '300', max_memory_usage = '4000000000', max_threads = '2\' , readonly = \'0'",
+                r"SET allow_introspection_functions = '0', implicit_select = '0', log_comment = 'q1', max_execution_time = '300', max_memory_usage = '4000000000', max_threads = '2\' , readonly = \'0', optimize_move_to_prewhere = '0', query_plan_merge_filters = '0'",
                 r"SET additional_table_filters = {'a.b': 'tenant IN (\'x\')'}",
                 "SET readonly = '1'",
             ]

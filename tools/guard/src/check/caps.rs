@@ -15,7 +15,7 @@ const MAX_CHAIN: usize = 48;
 const MAX_FOREIGN_WORDS: usize = 128;
 /// Most operator signs. Ours have one per condition.
 const MAX_OPERATORS: usize = 96;
-/// Deepest nesting of brackets of any kind. Ours have 8.
+/// Deepest nesting of brackets of any kind. Ours have at most 10.
 const MAX_DEPTH: usize = 12;
 
 /// Words of the shape that cannot make the parser's tree deeper, sorted.

@@ -41,6 +41,8 @@ pub enum FaultKind {
     Parameter,
     /// A tenant outside the asker's scope.
     ForeignTenant,
+    /// It could not be checked, and so does not pass.
+    Unchecked,
     /// It does not say what was meant, or not in the one way it is written.
     Form,
 }
@@ -67,6 +69,7 @@ impl FaultKind {
             Self::Limit => "limit",
             Self::Parameter => "parameter",
             Self::ForeignTenant => "foreign_tenant",
+            Self::Unchecked => "unchecked",
             Self::Form => "form",
         }
     }

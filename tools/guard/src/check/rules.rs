@@ -16,6 +16,9 @@ use crate::tree::{Aggregate, Bind, Column, Comparison, Condition, Held, Scalar, 
 /// The highest limit: the catalogue's cap, and the one row more that shows a cut.
 const MAX_LIMIT: u32 = 1_000_001;
 
+/// The steps there may be, milliseconds: the catalogue's shortest, and a century, longer than any table's rows are kept.
+const STEPS_MS: std::ops::RangeInclusive<u64> = 1000..=3_155_760_000_000;
+
 /// What is wrong with the query's shape.
 pub(crate) fn shape(select: &Select, mapping: &Mapping) -> Vec<Fault> {
     let Select { columns, database, table, prewhere, filters, group_by, order_by, limit } = select;
@@ -238,7 +241,10 @@ impl Rules<'_> {
                 }
             }
             Column::Plain(scalar) => self.text_column(scalar),
-            Column::Bucket { step_ms: _, origin } => {
+            Column::Bucket { step_ms, origin } => {
+                if !STEPS_MS.contains(step_ms) {
+                    self.fault(FaultKind::Literal, "a step is a second or longer");
+                }
                 if origin.is_some() && *origin != from {
                     self.fault(FaultKind::Parameter, "steps begin at whole multiples or at the window's start");
                 }

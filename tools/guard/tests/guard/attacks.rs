@@ -10,34 +10,49 @@ use crate::sample::{admit, check, every_shape, params};
 const ATTACKS: &str = include_str!("../../../../fixtures/redteam/sql_attacks.jsonl");
 const ANALYSTS: &str = include_str!("../../../../fixtures/redteam/analyst_queries.jsonl");
 
-fn lines(text: &str) -> Vec<(String, String, String)> {
+/// One text of a corpus.
+pub(crate) struct Attack {
+    pub(crate) id: String,
+    pub(crate) category: String,
+    pub(crate) sql: String,
+}
+
+/// The attacks.
+pub(crate) fn corpus() -> Vec<Attack> {
+    lines(ATTACKS)
+}
+
+fn lines(text: &str) -> Vec<Attack> {
     let field = |line: &Value, name: &str| line.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
     text.lines()
         .map(|line| serde_json::from_str::<Value>(line).unwrap())
-        .map(|line| (field(&line, "id"), field(&line, "category"), field(&line, "sql")))
+        .map(|line| Attack { id: field(&line, "id"), category: field(&line, "category"), sql: field(&line, "sql") })
         .collect()
 }
 
 #[test]
 fn every_attack_is_refused() {
-    let attacks = lines(ATTACKS);
+    let attacks = corpus();
     assert_eq!(attacks.len(), 395);
-    let accepted: Vec<String> =
-        attacks.into_iter().filter(|(_, _, sql)| check(sql, &BTreeMap::new()).is_ok()).map(|(id, _, _)| id).collect();
+    let accepted: Vec<String> = attacks
+        .into_iter()
+        .filter(|attack| check(&attack.sql, &BTreeMap::new()).is_ok())
+        .map(|attack| attack.id)
+        .collect();
     assert_eq!(accepted, Vec::<String>::new());
 }
 
 #[test]
 fn every_attack_is_refused_with_parameters_in_hand() {
     let ours = admit(&every_shape()[0].1).unwrap();
-    for (id, _, sql) in lines(ATTACKS) {
+    for Attack { id, category: _, sql } in corpus() {
         assert!(check(&sql, &params(&ours)).is_err(), "{id}");
     }
 }
 
 #[test]
 fn sql_of_analysts_is_refused_too_for_only_one_shape_passes() {
-    for (id, _, sql) in lines(ANALYSTS) {
+    for Attack { id, category: _, sql } in lines(ANALYSTS) {
         assert!(check(&sql, &BTreeMap::new()).is_err(), "{id}");
     }
 }

@@ -68,6 +68,17 @@ fn no_condition_can_be_widened() {
         ("sightline.", "system."),
         ("sightline.", ""),
         ("sightline.", "x.sightline."),
+        ("toIntervalMillisecond(60000)", "toIntervalMillisecond(999)"),
+        ("toIntervalMillisecond(60000)", "toIntervalMillisecond(99999999999999)"),
+        ("{p2:DateTime64(3, 'UTC')}) AS a0", "{p3:DateTime64(3, 'UTC')}) AS a0"),
+        (", {p2:DateTime64(3, 'UTC')}) AS a0", ") AS a0"),
+        ("toDateTime64(t.time, 3)", "toDateTime64(t.time, 9)"),
+        ("negate(t.value)", "t.value"),
+        ("greater(", "throwIf("),
+        ("arrayPopBack(", "arrayPopFront("),
+        ("mapKeys(t.labels)", "mapValues(t.labels)"),
+        ("mapKeys(t.labels)", "mapKeys(t.tenant)"),
+        ("arrayJoin(mapKeys(t.labels))", "arrayJoin([1,2])"),
     ];
     for (name, query) in queries() {
         for (from, to) in changes {

@@ -9,13 +9,13 @@ use crate::sample::{admit, at, check, params};
 
 const HOSTILE: &str = include_str!("../../../../fixtures/redteam/hostile_values.jsonl");
 
-fn hostile() -> Vec<String> {
+pub(crate) fn hostile() -> Vec<String> {
     let value =
         |line: &str| serde_json::from_str::<serde_json::Value>(line).unwrap()["value"].as_str().unwrap().to_owned();
     HOSTILE.lines().map(value).collect()
 }
 
-fn text() -> impl Strategy<Value = String> {
+pub(crate) fn text() -> impl Strategy<Value = String> {
     prop_oneof![any::<String>(), "[a-z0-9-]{1,12}", "[\\\\'\"`\\x00-\\x1f{}:]{1,8}", prop::sample::select(hostile())]
 }
 
@@ -109,7 +109,7 @@ fn threshold() -> impl Strategy<Value = f64> {
     prop::num::f64::NORMAL
 }
 
-fn any_query() -> impl Strategy<Value = Query> {
+pub(crate) fn any_query() -> impl Strategy<Value = Query> {
     prop::sample::select(Dataset::ALL.to_vec()).prop_flat_map(|dataset| {
         let placement = if sightline_query::schema::dimensions(dataset).contains(&Dim::Gpu) {
             prop::option::of(prop::collection::vec((text(), text()), 1..5)).boxed()
@@ -133,7 +133,7 @@ fn any_query() -> impl Strategy<Value = Query> {
     })
 }
 
-fn aggregation_of(shape: &Shape) -> Option<Aggregation> {
+pub(crate) fn aggregation_of(shape: &Shape) -> Option<Aggregation> {
     match shape {
         Shape::Series { aggregation, .. } | Shape::Rank { aggregation, .. } => Some(*aggregation),
         Shape::Samples { .. } | Shape::Rows { .. } | Shape::Distinct { .. } | Shape::LabelKeys { .. } => None,

@@ -24,6 +24,7 @@ pub(crate) fn limits() -> Limits {
         max_points: 2000,
         max_series: 1000,
         max_result_rows: 10_000,
+        max_result_bytes: 64 << 20,
         max_rows_read: 1_000_000_000,
         max_bytes_read: 20_000_000_000,
         max_memory_bytes: 2_000_000_000,
@@ -31,6 +32,7 @@ pub(crate) fn limits() -> Limits {
         max_concurrent: 4,
         questions_per_minute: 30,
         bytes_per_day: 1_000_000_000_000,
+        tokens_per_day: 1_000_000,
     }
 }
 

@@ -1,0 +1,173 @@
+//! From a valid query to one that may run now: a place, the day's budget, an estimate where it is worth one, and, where it is
+//! refused for its size, what of it would fit.
+
+use jiff::Timestamp;
+use sightline_guard::{Admission, BytesLeft, EngineError, Estimate, ExecutableQuery, Fits, Refusal, Suggestion};
+use sightline_model::{Principal, QueryId};
+use sightline_policies::{Decision, Limits};
+use sightline_query::{Query, ValidQuery};
+use tracing::Instrument as _;
+
+use crate::assistant::Assistant;
+use crate::quota::{Budget, Left, Place, QuotaError, Reservation, Spend, account};
+use crate::run_tool::ToolFailure;
+
+/// How many other queries are looked at in search of one that fits. The first may change the range and the step; each after that cuts
+/// the window to half at least, so the last is a sixtieth of what was asked or less: what does not fit then is too wide, not too long.
+const MAX_TRIES: usize = 8;
+
+/// Whose query it is, and on what terms it is put to the guard.
+#[derive(Clone, Copy)]
+pub(crate) struct Terms<'a> {
+    pub(crate) principal: &'a Principal,
+    pub(crate) limits: &'a Limits,
+    pub(crate) decision: &'a Decision,
+    /// The instant taken as now: what a window may not begin after.
+    pub(crate) as_of: Timestamp,
+    pub(crate) query_id: &'a QueryId,
+}
+
+/// A query that may run now.
+pub(crate) struct Admitted {
+    pub(crate) executable: ExecutableQuery,
+    pub(crate) reservation: Reservation,
+    /// Held until the query has ended.
+    pub(crate) place: Place,
+}
+
+/// Admits a query.
+///
+/// # Errors
+/// A refusal with what would fit, or a fault of the host.
+pub(crate) async fn admit(
+    assistant: &Assistant,
+    terms: Terms<'_>,
+    valid: &ValidQuery,
+) -> Result<Admitted, ToolFailure> {
+    match admit_now(assistant, terms, valid).await {
+        Err(ToolFailure::Refused(refusal)) => {
+            let span = tracing::info_span!("narrow", query_id = %terms.query_id);
+            let found = what_fits(assistant, terms, valid.query(), &refusal).instrument(span).await?;
+            Err(refusal.with(found).into())
+        }
+        other => other,
+    }
+}
+
+async fn admit_now(assistant: &Assistant, terms: Terms<'_>, valid: &ValidQuery) -> Result<Admitted, ToolFailure> {
+    // What can be told without the engine is told at once: a question that is far too big waits for nobody's place.
+    by_guard(assistant, terms, valid, None, None)?;
+    let place = assistant
+        .quota
+        .place(terms.principal, terms.limits.max_concurrent)
+        .instrument(tracing::info_span!("quota_place"))
+        .await
+        .map_err(|full| Refusal::TooManyAtOnce { limit: terms.limits.max_concurrent, waited_s: full.waited_s })?;
+    let left = bytes_left(assistant, terms)?;
+    let (executable, expected) = within_estimate(assistant, terms, valid, left).await?;
+    let account = account(terms.principal);
+    let reserved =
+        assistant.quota.reserve(budget(assistant, terms, &account), expected.min(terms.limits.max_bytes_read));
+    // Others may have taken the rest since it was looked at.
+    let reservation = reserved.map_err(spent)?;
+    Ok(Admitted { executable, reservation, place })
+}
+
+/// Admits by what the query is known to read at most, or by the engine's estimate where that is unknown or near a bound. Gives the
+/// bytes that are expected to be read with it.
+async fn within_estimate(
+    assistant: &Assistant,
+    terms: Terms<'_>,
+    valid: &ValidQuery,
+    left: BytesLeft,
+) -> Result<(ExecutableQuery, u64), ToolFailure> {
+    let executable = by_guard(assistant, terms, valid, Some(left), None)?;
+    let bound = Estimate::upper_bound(valid);
+    match bound {
+        Some(bound) if !Estimate::is_worth_asking(Some(bound), terms.limits, Some(left)) => {
+            Ok((executable, bound.bytes))
+        }
+        Some(_) | None => {
+            let span = tracing::info_span!("engine_estimate", query_id = %terms.query_id);
+            let estimate = assistant.engine.estimate(&executable).instrument(span).await?;
+            Ok((by_guard(assistant, terms, valid, Some(left), Some(estimate))?, estimate.bytes))
+        }
+    }
+}
+
+/// The failure of a query that the engine broke off. One that would have read too much is refused as if that had been known before,
+/// with what would fit.
+pub(crate) async fn explain(
+    assistant: &Assistant,
+    terms: Terms<'_>,
+    valid: &ValidQuery,
+    executable: &ExecutableQuery,
+    error: EngineError,
+) -> ToolFailure {
+    let too_much = matches!(error, EngineError::TooManyRows { .. } | EngineError::TooManyBytes { .. });
+    if !too_much {
+        return error.into();
+    }
+    let Ok(estimate) = assistant.engine.estimate(executable).await else { return error.into() };
+    match by_guard(assistant, terms, valid, None, Some(estimate)) {
+        Ok(_) => error.into(),
+        Err(refusal) => match what_fits(assistant, terms, valid.query(), &refusal).await {
+            Ok(found) => refusal.with(found).into(),
+            Err(_) => refusal.into(),
+        },
+    }
+}
+
+/// Looks for a query that fits: the refused one with the window or step that its refusal suggests, and so on. Each is admitted by
+/// guard and estimate like any other, so that what is suggested works when it is asked.
+async fn what_fits(
+    assistant: &Assistant,
+    terms: Terms<'_>,
+    asked: &Query,
+    refusal: &Refusal,
+) -> Result<Fits, ToolFailure> {
+    let Some(mut candidate) = refusal.next_try(asked) else { return Ok(Fits::Nothing) };
+    let left = bytes_left(assistant, terms)?;
+    for _ in 0..MAX_TRIES {
+        let Ok(valid) = assistant.catalogue.check(&candidate) else { break };
+        match within_estimate(assistant, terms, &valid, left).await {
+            Ok(_) => return Ok(Fits::This(Suggestion::between(asked, &candidate))),
+            Err(ToolFailure::Refused(refusal)) => match refusal.next_try(&candidate) {
+                Some(next) => candidate = next,
+                None => break,
+            },
+            Err(fault) => return Err(fault),
+        }
+    }
+    Ok(Fits::Nothing)
+}
+
+fn by_guard(
+    assistant: &Assistant,
+    terms: Terms<'_>,
+    valid: &ValidQuery,
+    bytes_left: Option<BytesLeft>,
+    estimate: Option<Estimate>,
+) -> Result<ExecutableQuery, Refusal> {
+    let Terms { principal: _, limits, decision, as_of: now, query_id } = terms;
+    let admission = Admission { decision, limits, now, query_id: query_id.clone(), bytes_left, estimate };
+    tracing::info_span!("guard_admit", %query_id).in_scope(|| assistant.guard.admit(valid, admission))
+}
+
+fn bytes_left(assistant: &Assistant, terms: Terms<'_>) -> Result<BytesLeft, ToolFailure> {
+    let account = account(terms.principal);
+    let Left { amount, resets } = assistant.quota.left(budget(assistant, terms, &account))?;
+    Ok(BytesLeft { bytes: amount, resets })
+}
+
+/// The budget is of the day on which the question is asked, whatever instant it is asked as of.
+fn budget<'a>(assistant: &Assistant, terms: Terms<'_>, account: &'a str) -> Budget<'a> {
+    Budget { account, now: assistant.clock.now(), spend: Spend::Bytes, limit: terms.limits.bytes_per_day }
+}
+
+fn spent(error: QuotaError) -> ToolFailure {
+    match error {
+        QuotaError::NothingLeft { spend: _, limit, resets } => Refusal::BudgetSpent { limit, resets }.into(),
+        fault @ QuotaError::Unavailable { .. } => fault.into(),
+    }
+}

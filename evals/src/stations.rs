@@ -1,0 +1,82 @@
+//! The stations of the line that a benchmark puts in: a clock that stands, numbered ids, and an audit log, quota and planner that
+//! do nothing. What is measured with them is the line without the time that those take.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
+
+use jiff::Timestamp;
+use sightline_core::quota::{Budget, Left, NoPlace, Place, Quota, QuotaError, Reservation, TooManyQuestions};
+use sightline_core::{Ask, Clock, Draft, Gathered, Ids, Planner, PlannerError, Turn};
+use sightline_model::audit::{AuditLog, AuditUnavailable, Begin, Call, Complete};
+use sightline_model::{AuditRef, BoxFuture, Principal};
+
+/// A wall clock that stands, and a monotonic one that runs.
+pub(crate) struct StandingClock {
+    pub(crate) at: Timestamp,
+    pub(crate) started: Instant,
+}
+
+impl Clock for StandingClock {
+    fn now(&self) -> Timestamp {
+        self.at
+    }
+
+    fn monotonic_ms(&self) -> f64 {
+        self.started.elapsed().as_secs_f64() * 1000.0
+    }
+}
+
+/// Ids that count.
+#[derive(Default)]
+pub(crate) struct Counted(AtomicU64);
+
+impl Ids for Counted {
+    fn next(&self) -> String {
+        format!("bench-{}", self.0.fetch_add(1, Ordering::Relaxed))
+    }
+}
+
+/// Keeps nothing, allows everything, plans nothing.
+pub(crate) struct Nothing;
+
+impl AuditLog for Nothing {
+    fn begin(&self, record: Begin) -> BoxFuture<'_, Result<AuditRef, AuditUnavailable>> {
+        Box::pin(std::future::ready(Ok(AuditRef { question_id: record.question_id, seq: 0, hash: String::new() })))
+    }
+
+    fn call(&self, _: Call) -> BoxFuture<'_, Result<(), AuditUnavailable>> {
+        Box::pin(std::future::ready(Ok(())))
+    }
+
+    fn complete(&self, _: Complete) -> BoxFuture<'_, Result<(), AuditUnavailable>> {
+        Box::pin(std::future::ready(Ok(())))
+    }
+}
+
+impl Quota for Nothing {
+    fn question(&self, _: &Principal, _: u64) -> Result<(), TooManyQuestions> {
+        Ok(())
+    }
+
+    fn place<'a>(&'a self, _: &'a Principal, _: u64) -> BoxFuture<'a, Result<Place, NoPlace>> {
+        Box::pin(std::future::ready(Ok(Place::new(()))))
+    }
+
+    fn left(&self, budget: Budget<'_>) -> Result<Left, QuotaError> {
+        Ok(Left { amount: budget.limit, resets: budget.now })
+    }
+
+    fn reserve(&self, _: Budget<'_>, amount: u64) -> Result<Reservation, QuotaError> {
+        Ok(Reservation::new(amount, drop))
+    }
+}
+
+impl Planner for Nothing {
+    fn name(&self) -> &'static str {
+        "none"
+    }
+
+    fn next<'a>(&'a self, _: &'a Ask, _: &'a [Gathered]) -> BoxFuture<'a, Result<Turn, PlannerError>> {
+        Box::pin(std::future::ready(Ok(Turn::Draft(Box::new(Draft::default())))))
+    }
+}
