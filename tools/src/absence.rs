@@ -166,13 +166,18 @@ fn around(range: TimeRange, as_of: Timestamp) -> TimeRange {
     TimeRange::new(from, to).unwrap_or(range)
 }
 
-/// The rows of a [`Shape::Distinct`] result, latest seen first.
+/// The rows of a [`Shape::Distinct`] or [`Shape::LabelKeys`] result, latest seen first.
 pub(crate) fn distinct_rows(fetched: &Fetched) -> Result<Vec<EvidenceRow>, ToolError> {
     let table = Table::new(&fetched.result);
-    let Shape::Distinct { of, .. } = &fetched.query.query().shape else { return Ok(Vec::new()) };
     let mut columns = Vec::new();
-    for dim in of {
-        columns.push((entity_key(dim), table.column(dim.as_str())?));
+    match &fetched.query.query().shape {
+        Shape::Distinct { of, .. } => {
+            for dim in of {
+                columns.push((entity_key(dim), table.column(dim.as_str())?));
+            }
+        }
+        Shape::LabelKeys { .. } => columns.push(("label", table.column("key")?)),
+        Shape::Series { .. } | Shape::Samples { .. } | Shape::Rank { .. } | Shape::Rows { .. } => return Ok(Vec::new()),
     }
     let [count, first, last] = [table.column("count")?, table.column("first_time")?, table.column("last_time")?];
     let mut rows: Vec<EvidenceRow> = table

@@ -8,7 +8,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, de};
 use sightline_model::{Aggregation, Dataset, Dim, TimeRange};
 use sightline_query::schema::dimensions;
-use sightline_query::{Filter, Match, Order, ValueOp};
+use sightline_query::{Align, Filter, Match, Order, SampleOrder, ValueOp};
 
 use crate::tool::ToolError;
 
@@ -50,6 +50,9 @@ terse_schema!(AggregationArg, {
     json_schema!({ "type": "string", "enum": names })
 });
 terse_schema!(OrderArg, json_schema!({ "type": "string", "enum": ["highest", "lowest"] }));
+terse_schema!(SampleOrderArg, json_schema!({ "type": "string", "enum": ["time", "latest", "highest", "lowest"] }));
+terse_schema!(DatasetArg, json_schema!({ "type": "string", "enum": ["metrics", "logs", "spans", "events", "jobs"] }));
+terse_schema!(AlignArg, json_schema!({ "type": "string", "enum": ["epoch", "window"] }));
 terse_schema!(FilterOp, json_schema!({ "type": "string", "enum": FilterOp::NAMES }));
 
 /// How samples are combined.
@@ -86,14 +89,89 @@ impl From<OrderArg> for Order {
     }
 }
 
+/// A dataset with labels.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DatasetArg {
+    /// Metric samples.
+    Metrics,
+    /// Log lines.
+    Logs,
+    /// Spans of traces.
+    Spans,
+    /// Events.
+    Events,
+    /// Jobs.
+    Jobs,
+}
+
+impl From<DatasetArg> for Dataset {
+    fn from(dataset: DatasetArg) -> Self {
+        match dataset {
+            DatasetArg::Metrics => Self::Metrics,
+            DatasetArg::Logs => Self::Logs,
+            DatasetArg::Spans => Self::Spans,
+            DatasetArg::Events => Self::Events,
+            DatasetArg::Jobs => Self::Jobs,
+        }
+    }
+}
+
+/// What samples are listed by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SampleOrderArg {
+    /// Earliest first.
+    Time,
+    /// Latest first.
+    Latest,
+    /// Largest first.
+    Highest,
+    /// Smallest first.
+    Lowest,
+}
+
+impl From<SampleOrderArg> for SampleOrder {
+    fn from(order: SampleOrderArg) -> Self {
+        match order {
+            SampleOrderArg::Time => Self::Time,
+            SampleOrderArg::Latest => Self::Latest,
+            SampleOrderArg::Highest => Self::Highest,
+            SampleOrderArg::Lowest => Self::Lowest,
+        }
+    }
+}
+
+/// Where steps begin.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AlignArg {
+    /// At whole multiples of the step since 1970.
+    #[default]
+    Epoch,
+    /// At the window's start.
+    Window,
+}
+
+impl From<AlignArg> for Align {
+    fn from(align: AlignArg) -> Self {
+        match align {
+            AlignArg::Epoch => Self::Epoch,
+            AlignArg::Window => Self::Window,
+        }
+    }
+}
+
 /// How a filter compares.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FilterOp {
     /// Equal to one of the values.
     #[default]
+    #[serde(alias = "in")]
     Is,
     /// Equal to none of the values.
+    #[serde(alias = "not_in")]
     Not,
     /// Contains, without regard to case.
     Contains,
@@ -200,6 +278,11 @@ fn filter(dataset: Dataset, arg: &FilterArg) -> Result<Filter, String> {
         FilterOp::Contains => Match::ContainsFold(single(name, values)?),
         FilterOp::Prefix => Match::Prefix(single(name, values)?),
         FilterOp::Regex => Match::Regex(single(name, values)?),
+        FilterOp::Present | FilterOp::Absent if !values.is_empty() => {
+            return Err(format!(
+                "the filter on `{name}` asks whether it is there; leave `values` out, or use is or not"
+            ));
+        }
         FilterOp::Present => Match::Present,
         FilterOp::Absent => Match::Absent,
         FilterOp::Gt | FilterOp::Ge | FilterOp::Lt | FilterOp::Le => {

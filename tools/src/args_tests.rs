@@ -62,8 +62,15 @@ fn filters_that_make_no_sense_say_what_would() {
         arg("value", FilterOp::Contains, &["3"]),
         arg("value", FilterOp::Gt, &["warm"]),
         arg("value", FilterOp::Gt, &["inf"]),
+        arg("node", FilterOp::Present, &["n1"]),
     ];
     let reasons: Vec<String> =
         faults.iter().map(|f| reason(filters("top_k", Dataset::Metrics, std::slice::from_ref(f)))).collect();
     insta::assert_snapshot!(reasons.join("\n"));
+}
+
+#[test]
+fn in_is_another_word_for_is() {
+    let parse = |op: &str| serde_json::from_str::<FilterOp>(&format!("\"{op}\"")).ok();
+    assert_eq!([parse("in"), parse("not_in"), parse("like")], [Some(FilterOp::Is), Some(FilterOp::Not), None]);
 }

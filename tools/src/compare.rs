@@ -9,7 +9,7 @@ use sightline_query::{Align, Query, Shape};
 
 use crate::args::{AggregationArg, FilterArg, Instant, filters, window};
 use crate::job_scope::{JobScope, job_scope};
-use crate::measure::{Measure, Rows};
+use crate::measure::{EVERY, Measure, Rows};
 use crate::metric_range::{fixed_entity, missing, step, unknown_job};
 use crate::tool::{Fetched, Step, Tool, ToolContext, ToolError, ToolOutput};
 
@@ -36,6 +36,8 @@ pub struct CompareArgs {
     base_filters: Option<Vec<FilterArg>>,
     #[serde(default)]
     aggregation: Option<AggregationArg>,
+    #[serde(default)]
+    threshold: Option<f64>,
 }
 
 /// Two windows or cohorts of one metric.
@@ -78,6 +80,9 @@ impl Asked {
 impl CompareArgs {
     fn asked(&self, context: &ToolContext<'_>) -> Result<Asked, ToolError> {
         let fault = |reason: &str| ToolError::Arguments { tool: NAME, reason: reason.to_owned() };
+        if self.metric == EVERY {
+            return Err(fault("a difference of every metric at once has no meaning; name one metric"));
+        }
         let range = window(NAME, self.from, self.to, context.as_of)?;
         let base_range = match (self.base_from, self.base_to) {
             (Some(from), Some(to)) => window(NAME, from, to, context.as_of)?,
@@ -101,7 +106,8 @@ impl CompareArgs {
         let shorter = if base_range.millis() > range.millis() { range } else { base_range };
         let step_ms = step::default_ms(longer, 0).min(u64::try_from(shorter.millis()).unwrap_or(1000).max(1000));
         Ok(Asked {
-            measure: Measure::resolve(NAME, context, &self.metric, self.aggregation.map(|a| a.0))?,
+            measure: Measure::resolve(NAME, context, &self.metric, self.aggregation.map(|a| a.0))?
+                .against(NAME, self.threshold)?,
             sides: [base, other],
             step_ms,
         })

@@ -102,3 +102,12 @@ fn a_job_is_compared_on_its_own_gpus_in_both_windows() {
     let (_, unknown) = run(&Compare, &job, |_| Vec::new()).unwrap();
     assert_eq!(unknown.outcome, Some(Outcome::InsufficientData));
 }
+
+#[test]
+fn every_metric_at_once_has_no_difference_and_a_share_of_time_needs_its_threshold() {
+    let error = |more: Value| crate::AnyTool::plan(&Compare, &args(more), &context(), &[]).map_err(|e| e.to_string());
+    assert!(error(json!({ "metric": "*" })).unwrap_err().contains("name one metric"));
+    assert!(error(json!({ "aggregation": "fraction_above" })).is_err());
+    let queries = planned(&Compare, &args(json!({ "aggregation": "fraction_above", "threshold": 80 })));
+    assert!(queries.iter().all(|query| query.threshold == Some(80.0)), "{queries:?}");
+}

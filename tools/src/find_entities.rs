@@ -1,16 +1,19 @@
-//! `find_entities`: which clusters, nodes, GPUs, jobs, models, services and metrics there are, and when they were last seen.
+//! `find_entities`: which clusters, nodes, GPUs, jobs, models, services, metrics and labels there are, and when they were last
+//! seen; jobs counted by what they have in common.
 
 mod facts;
+mod jobs;
 mod kinds;
 mod matching;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
-use sightline_model::TimeRange;
+use sightline_model::Dataset;
 
-use crate::args::{Instant, window};
+use crate::args::{DatasetArg, FilterArg, Instant, dims, window};
 use crate::tool::{Fetched, Step, Tool, ToolContext, ToolError, ToolOutput};
 pub use kinds::EntityKind;
+use kinds::Wanted;
 
 const NAME: &str = "find_entities";
 /// How many come back unless said otherwise.
@@ -30,6 +33,22 @@ pub struct FindEntitiesArgs {
     to: Instant,
     #[serde(default)]
     limit: Option<u32>,
+    #[serde(default)]
+    filters: Vec<FilterArg>,
+    /// Of label_value.
+    #[serde(default)]
+    label: Option<String>,
+    /// Of labels.
+    #[serde(default)]
+    dataset: Option<DatasetArg>,
+    #[serde(default)]
+    per: Vec<String>,
+    /// Jobs: number, GPUs, mean duration.
+    #[serde(default)]
+    count_by: Vec<String>,
+    /// Jobs: began in it.
+    #[serde(default)]
+    started: bool,
 }
 
 /// What exists.
@@ -37,8 +56,35 @@ pub struct FindEntitiesArgs {
 pub struct FindEntities;
 
 impl FindEntitiesArgs {
-    fn range(&self, context: &ToolContext<'_>) -> Result<TimeRange, ToolError> {
-        window(NAME, self.from, self.to, context.as_of)
+    fn wanted<'a>(&'a self, context: &ToolContext<'_>) -> Result<Wanted<'a>, ToolError> {
+        let fault = |reason: String| ToolError::Arguments { tool: NAME, reason };
+        let of_labels = matches!(self.kind, EntityKind::Label | EntityKind::LabelValue);
+        let of_jobs = self.kind == EntityKind::Job;
+        let misplaced = [
+            ("label", self.label.is_some() && self.kind != EntityKind::LabelValue, "kind `label_value`"),
+            ("dataset", self.dataset.is_some() && !of_labels, "kinds `label` and `label_value`"),
+            (
+                "per",
+                !self.per.is_empty() && !matches!(self.kind, EntityKind::Metric | EntityKind::LabelValue),
+                "kinds `metric` and `label_value`",
+            ),
+            ("count_by", !self.count_by.is_empty() && !of_jobs, "kind `job`"),
+            ("started", self.started && !of_jobs, "kind `job`"),
+        ];
+        if let Some((name, _, kinds)) = misplaced.into_iter().find(|(_, given, _)| *given) {
+            return Err(fault(format!("`{name}` is for {kinds}, not for `{}`; leave it out", self.kind.as_str())));
+        }
+        if self.kind == EntityKind::LabelValue && self.label.as_deref().is_none_or(str::is_empty) {
+            return Err(fault("kind `label_value` needs the `label` whose values are meant".to_owned()));
+        }
+        Ok(Wanted {
+            range: window(NAME, self.from, self.to, context.as_of)?,
+            filters: &self.filters,
+            dataset: self.dataset.map_or(Dataset::Metrics, Dataset::from),
+            label: self.label.as_deref(),
+            per: &self.per,
+            limit: context.max_rows,
+        })
     }
 
     /// The words looked for; none when they are empty.
@@ -60,19 +106,26 @@ impl Tool for FindEntities {
     type Args = FindEntitiesArgs;
 
     const NAME: &'static str = NAME;
-    const DESCRIPTION: &'static str = "What exists, is collected, and when it was last seen.";
+    const DESCRIPTION: &'static str = "What exists, is collected, and when it was last seen; jobs counted.";
 
     fn plan(&self, args: &Self::Args, context: &ToolContext<'_>, fetched: &[Fetched]) -> Result<Step, ToolError> {
-        let range = args.range(context)?;
+        let wanted = args.wanted(context)?;
         args.limit()?;
-        // Metrics are matched here, by the catalogue's words, so all names are fetched.
-        let in_query = args.words().filter(|_| args.kind != EntityKind::Metric);
+        // Metrics and labels are matched here, by words, so all names are fetched.
+        let by_name = !matches!(args.kind, EntityKind::Metric | EntityKind::Label);
+        let in_query = args.words().filter(|_| by_name);
         let mut queries = Vec::new();
         if fetched.is_empty() {
-            queries = args.kind.queries(context, range, in_query);
-        } else if in_query.is_some() && rounds(fetched) == 1 && fetched.iter().all(|f| f.result.rows.is_empty()) {
-            // Nothing goes by that name: all names of the kind, to find near ones.
-            queries = args.kind.queries(context, range, None);
+            queries = args.kind.queries(context, &wanted, in_query)?;
+        } else if rounds(fetched) == 1 {
+            if fetched.iter().any(|f| !f.result.rows.is_empty()) {
+                if !args.count_by.is_empty() {
+                    queries.extend(jobs::gpus_query(context, &wanted, fetched)?);
+                }
+            } else if in_query.is_some() {
+                // Nothing goes by that name: all names of the kind, to find near ones.
+                queries = args.kind.queries(context, &wanted, None)?;
+            }
         }
         Ok(if queries.is_empty() { Step::Done } else { Step::Fetch(queries) })
     }
@@ -83,18 +136,25 @@ impl Tool for FindEntities {
         context: &ToolContext<'_>,
         fetched: &[Fetched],
     ) -> Result<ToolOutput, ToolError> {
+        let wanted = args.wanted(context)?;
         let limit = args.limit()?;
+        let started_from = args.started.then(|| wanted.range.from());
         let (first, rest): (Vec<&Fetched>, Vec<&Fetched>) = fetched.iter().partition(|f| f.round == 0);
         if first.is_empty() {
             return Ok(facts::unreadable(args.kind));
         }
-        let found = matching::found(args.kind, args.words(), context, &first)?;
+        let found = matching::found(args.kind, args.words(), context, started_from, &first)?;
+        if !found.is_empty() && !args.count_by.is_empty() {
+            let by = dims(Dataset::Jobs, &args.count_by);
+            return jobs::counted(&by, &first, rest.first().copied(), started_from, context);
+        }
         if !found.is_empty() {
             return Ok(facts::found(args.kind, &first, found, limit));
         }
         let all = if rest.is_empty() { first.as_slice() } else { rest.as_slice() };
-        let known = matching::found(args.kind, None, context, all)?;
-        Ok(facts::none(args.kind, args.words(), all, &known, all.iter().any(|f| f.result.truncated)))
+        let known = matching::found(args.kind, None, context, started_from, all)?;
+        let key = wanted.searched_key(args.kind);
+        Ok(facts::none(args.kind, &key, args.words(), all, &known, all.iter().any(|f| f.result.truncated)))
     }
 }
 

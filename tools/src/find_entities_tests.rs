@@ -111,3 +111,113 @@ fn a_dataset_that_may_not_be_read_is_not_asked_for() {
     let output = crate::AnyTool::interpret(&FindEntities, &args("node", None), &narrow, &[]).unwrap();
     assert_eq!((step, output.outcome), (Step::Done, Some(Outcome::InsufficientData)));
 }
+
+fn asked(kind: &str, more: Value) -> Value {
+    let mut asked = args(kind, None);
+    asked.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    asked
+}
+
+#[test]
+fn labels_and_their_values_are_listed() {
+    let keys = |q: &Query| {
+        assert_eq!(q.dataset, Dataset::Logs);
+        ["pod", "rack", "gpu_model"].map(|key| vec![s(key), n(7), t(0), t(50)]).into()
+    };
+    let (_, output) = run(&FindEntities, &asked("label", json!({ "dataset": "logs", "search": "GPU" })), keys).unwrap();
+    assert_eq!(read_out(&output)[0], "1 labels were seen in this window: label value ⟨gpu_model⟩");
+    assert_eq!(output.evidence[0].rows[0].fields["samples"], "7");
+    let values =
+        |_: &Query| vec![vec![s("n1"), s("pod-a"), n(7), t(0), t(50)], vec![s("n2"), s("pod-a"), n(1), t(0), t(40)]];
+    let wanted = asked(
+        "label_value",
+        json!({ "label": "pod", "per": ["node"], "filters": [{ "dim": "rack", "op": "present" }] }),
+    );
+    let (all, output) = run(&FindEntities, &wanted, values).unwrap();
+    insta::assert_debug_snapshot!("plan_label_value", all[0].query.query());
+    assert_eq!((output.evidence[0].total, output.evidence[0].rows[1].entity["node"].as_str()), (2, "n2"));
+    // A name that is near is looked for among the label's values.
+    let near = |q: &Query| if q.filters.len() > 1 { Vec::new() } else { vec![vec![s("serving-7"), n(7), t(0), t(50)]] };
+    let (_, output) =
+        run(&FindEntities, &asked("label_value", json!({ "label": "pod", "search": "serving7" })), near).unwrap();
+    assert_eq!(output.choices[0].label, "serving-7");
+}
+
+fn job(id: &str, state: &str, began: i64, ended: Option<i64>, gpus: Option<&str>) -> Vec<Cell> {
+    let own: Vec<(&str, &str)> = gpus.map(|gpus| ("gpus", gpus)).into_iter().collect();
+    let end = ended.map_or(Cell::Null, t);
+    vec![
+        t(began),
+        s("atlas"),
+        s("c1"),
+        s(id),
+        s("llama"),
+        s("ann"),
+        s("training"),
+        s(state),
+        t(began),
+        end,
+        labels(&own),
+    ]
+}
+
+fn jobs(q: &Query) -> Vec<Vec<Cell>> {
+    match q.dataset {
+        Dataset::JobGpus => ["0", "1", "2"].map(|gpu| vec![s("J3"), s("n1"), s(gpu), n(1), t(0), t(0)]).into(),
+        _ => vec![
+            job("J1", "completed", 10, Some(110), Some("8")),
+            job("J2", "completed", 20, Some(320), Some("16")),
+            job("J3", "failed", 30, Some(90), None),
+            job("J4", "running", -50, None, None),
+        ],
+    }
+}
+
+#[test]
+fn jobs_are_counted_with_their_gpus_and_durations() {
+    let (all, output) = run(&FindEntities, &asked("job", json!({ "count_by": ["state"] })), jobs).unwrap();
+    assert_eq!(all.iter().map(|f| f.query.dataset()).collect::<Vec<_>>(), [Dataset::Jobs, Dataset::JobGpus]);
+    insta::assert_snapshot!("jobs_counted", read_out(&output).join("\n"));
+    let column = |piece: usize| -> Vec<_> {
+        output.evidence[piece].rows.iter().map(|r| (r.entity["state"].as_str(), r.value.unwrap())).collect()
+    };
+    assert_eq!(column(0), [("completed", 2.0), ("failed", 1.0), ("running", 1.0)]);
+    assert_eq!(column(1), [("completed", 24.0), ("failed", 3.0)], "a job whose GPUs nobody tells is left out");
+    assert_eq!(column(2), [("completed", 200.0), ("failed", 60.0)], "a job that runs has no duration yet");
+    assert!(output.data_health[0].contains("how many GPUs"));
+    let (_, started) =
+        run(&FindEntities, &asked("job", json!({ "count_by": ["cluster"], "started": true })), jobs).unwrap();
+    assert_eq!(started.evidence[0].rows[0].value, Some(3.0));
+    let (_, listed) = run(&FindEntities, &asked("job", json!({})), jobs).unwrap();
+    let ran: Vec<_> = listed.evidence[0].rows.iter().map(|r| r.value).collect();
+    assert_eq!(ran, [Some(60.0), Some(300.0), Some(100.0), None]);
+}
+
+#[test]
+fn jobs_are_never_counted_from_a_cut_list() {
+    let wanted = asked("job", json!({ "count_by": ["state"] }));
+    let query = planned(&FindEntities, &wanted).remove(0);
+    let mut read = crate::testing::fetched(0, &query, jobs(&query));
+    read.result.truncated = true;
+    let told = crate::AnyTool::interpret(&FindEntities, &wanted, &context(), &[read]);
+    assert!(matches!(told, Err(ToolError::Cut { .. })));
+}
+
+#[test]
+fn arguments_of_another_kind_are_refused() {
+    let bad = [
+        ("node", json!({ "label": "pod" })),
+        ("node", json!({ "dataset": "logs" })),
+        ("node", json!({ "per": ["cluster"] })),
+        ("node", json!({ "count_by": ["cluster"] })),
+        ("node", json!({ "started": true })),
+        ("label_value", json!({})),
+        ("label", json!({ "dataset": "job_gpus" })),
+        ("node", json!({ "filters": [{ "dim": "rack", "op": "gt", "values": ["3"] }] })),
+    ];
+    let told = bad.map(|(kind, more)| {
+        crate::AnyTool::plan(&FindEntities, &asked(kind, more.clone()), &context(), &[])
+            .map_or_else(|error| error.to_string(), |_| format!("{kind} {more} was taken"))
+    });
+    insta::assert_snapshot!("find_entities_bad_arguments", told.join("\n"));
+}

@@ -5,7 +5,7 @@ use serde::Deserialize;
 use sightline_model::{Dataset, Dim, FactPath, Outcome};
 use sightline_query::{Filter, Match, Order};
 
-use crate::args::{FilterArg, Instant, filters, window};
+use crate::args::{FilterArg, Instant, dims, filters, window};
 use crate::listing::{Listing, limit};
 use crate::sentence::{Sentence, at};
 use crate::tool::{Fetched, Step, Tool, ToolContext, ToolError, ToolOutput};
@@ -26,7 +26,15 @@ pub struct ListEventsArgs {
     #[serde(default)]
     filters: Vec<FilterArg>,
     #[serde(default)]
+    count_by: Vec<String>,
+    #[serde(default)]
+    step_seconds: Option<u32>,
+    #[serde(default)]
+    latest: bool,
+    #[serde(default)]
     limit: Option<u32>,
+    #[serde(default)]
+    per: Vec<String>,
 }
 
 /// Events.
@@ -44,9 +52,11 @@ impl ListEventsArgs {
             dataset: Dataset::Events,
             range: window(NAME, self.from, self.to, context.as_of)?,
             filters: conditions,
-            order: Order::Ascending,
+            order: if self.latest { Order::Descending } else { Order::Ascending },
             limit: limit(NAME, self.limit, context)?,
-            count_by: Vec::new(),
+            count_by: dims(Dataset::Events, &self.count_by),
+            step_seconds: self.step_seconds,
+            per: dims(Dataset::Events, &self.per),
         })
     }
 }

@@ -32,3 +32,23 @@ fn events_are_told_in_time_order_with_their_text_quoted() {
         ]
     );
 }
+
+#[test]
+fn events_are_counted_by_label_and_the_latest_of_each_kind_listed() {
+    let event =
+        |at: i64, kind: &str| vec![t(at), s("c1"), s("n1"), s(""), s(""), s(kind), s("x"), labels(&[("xid", "79")])];
+    let rows = |q: &Query| -> Vec<Vec<Cell>> {
+        match &q.shape {
+            Shape::Rows { .. } => vec![event(30, "xid"), event(20, "xid"), event(10, "deploy")],
+            Shape::Rank { group_by, .. } if !group_by.is_empty() => vec![vec![s("79"), n(2)], vec![s(""), n(1)]],
+            _ => vec![vec![n(3)]],
+        }
+    };
+    let args =
+        json!({ "from": text(0), "to": text(600), "latest": true, "per": ["kind"], "limit": 1, "count_by": ["xid"] });
+    let (_, output) = run(&ListEvents, &args, rows).unwrap();
+    let kinds: Vec<_> = output.evidence[0].rows.iter().map(|r| r.fields["kind"].as_str()).collect();
+    assert_eq!(kinds, ["xid", "deploy"]);
+    assert_eq!(output.evidence[2].rows[0].value, Some(2.0));
+    assert!(read_out(&output)[0].starts_with("3 events in this window; 2 of them are listed"));
+}

@@ -1,11 +1,15 @@
-//! Rows of logs or events as a list, with how many there are in all: what `search_logs` and `list_events` share.
+//! Rows of logs or events as a list, with how many there are in all, by group and over time: what `search_logs` and
+//! `list_events` share.
+
+mod groups;
+mod steps;
 
 use sightline_model::{Aggregation, Dataset, Dim, Evidence, EvidenceRow, FactPath, Outcome, TimeRange};
 use sightline_query::{Filter, MetricPart, Order, Query, Shape};
 
 use crate::absence::Missing;
 use crate::list_rows::list_rows;
-use crate::reading::{Content, Ranked, evidence, read_rank, sort_ranked};
+use crate::reading::{Content, evidence, read_rank, sort_ranked};
 use crate::sentence::{Sentence, WHOLE, fact, row_value};
 use crate::tool::{Fetched, Step, ToolContext, ToolError, ToolOutput};
 
@@ -26,14 +30,22 @@ pub(crate) struct Listing {
     pub(crate) order: Order,
     pub(crate) limit: u32,
     pub(crate) count_by: Vec<Dim>,
+    /// The length of the steps they are counted in, seconds; 0 is the window.
+    pub(crate) step_seconds: Option<u32>,
+    /// The limit is of each group of these.
+    pub(crate) per: Vec<Dim>,
 }
 
 /// What was listed, and how many there are.
 pub(crate) struct Listed {
-    /// The rows, then their number, then their number by group.
+    /// The rows, then their number, then, where asked for, their number by group and over time.
     pub(crate) evidence: Vec<Evidence>,
     /// Whether rows beyond these exist.
     pub(crate) cut: bool,
+    /// Which piece counts by group.
+    groups: Option<usize>,
+    /// Which piece counts over time.
+    steps: Option<usize>,
 }
 
 /// The limit that was asked for, within its bounds.
@@ -73,11 +85,13 @@ impl Listing {
                 order: Order::Descending,
                 limit: context.max_rows,
             };
-            let rows = Shape::Rows { order: self.order, limit: self.limit };
-            let mut shapes = vec![rows, count(Vec::new())];
+            // The first of each group can only be told from all rows.
+            let limit = if self.per.is_empty() { self.limit } else { context.max_rows };
+            let mut shapes = vec![Shape::Rows { order: self.order, limit }, count(Vec::new())];
             if !self.count_by.is_empty() {
                 shapes.push(count(self.count_by.clone()));
             }
+            shapes.extend(self.step_shape(context));
             return Ok(Step::Fetch(shapes.into_iter().map(|shape| self.query(shape)).collect()));
         }
         let missing = self.missing();
@@ -103,61 +117,67 @@ impl Listing {
             return self.missing().explain_or_empty(self.tool, rows, fetched).map(Err);
         }
         let mut list = list_rows(rows)?;
+        if !self.per.is_empty() {
+            if rows.result.truncated {
+                return Err(self.cut(context, "the rows to take the first of each group from"));
+            }
+            list = groups::first_of_each(list, &self.per, self.limit);
+        }
         list.iter_mut().for_each(describe);
         let total = read_rank(count, &[], Aggregation::Count)?;
         let mut listed = evidence(rows, self.tool, 1, Content::Rows(list));
         listed.total = total.iter().map(|r| r.count).sum();
         listed.truncated = rows.result.truncated || listed.returned < listed.total;
         let cut = listed.truncated;
-        let mut pieces = vec![listed, evidence(count, self.tool, 2, Content::Rows(counted(&total, false)))];
+        let sum = listed.total;
+        let mut pieces = vec![listed, evidence(count, self.tool, 2, Content::Rows(groups::counted(&total, None)))];
+        let mut by_group = None;
         for group in groups {
-            pieces.push(self.grouped(context, group)?);
+            by_group = Some(pieces.len());
+            pieces.push(self.grouped(context, group, sum, pieces.len() + 1)?);
         }
-        Ok(Ok(Listed { evidence: pieces, cut }))
+        let mut steps = None;
+        for counted in fetched.iter().filter(|f| matches!(f.query.query().shape, Shape::Series { .. })) {
+            steps = Some(pieces.len());
+            pieces.push(self.stepped(context, counted, pieces.len() + 1)?);
+        }
+        Ok(Ok(Listed { evidence: pieces, cut, groups: by_group, steps }))
     }
 
-    fn grouped(&self, context: &ToolContext<'_>, groups: &Fetched) -> Result<Evidence, ToolError> {
-        if groups.result.truncated {
-            return Err(ToolError::Cut {
-                what: "the counts by group".to_owned(),
-                limit: context.max_rows,
-                narrow: "count by fewer dimensions, or narrow it with `filters`".to_owned(),
-            });
+    fn grouped(&self, context: &ToolContext<'_>, counted: &Fetched, sum: u64, n: usize) -> Result<Evidence, ToolError> {
+        if counted.result.truncated {
+            return Err(self.cut(context, "the counts by group"));
         }
-        let mut ranked = read_rank(groups, &self.count_by, Aggregation::Count)?;
+        let mut ranked = groups::merge_heads(read_rank(counted, &self.count_by, Aggregation::Count)?);
         sort_ranked(&mut ranked, Order::Descending);
         let total = ranked.len() as u64;
         ranked.truncate(MAX_GROUPS);
-        let mut piece = evidence(groups, self.tool, 3, Content::Rows(counted(&ranked, true)));
+        let mut piece = evidence(counted, self.tool, n, Content::Rows(groups::counted(&ranked, Some(sum))));
         piece.total = total;
         Ok(piece)
     }
-}
 
-fn counted(ranked: &[Ranked], with_rank: bool) -> Vec<EvidenceRow> {
-    ranked
-        .iter()
-        .zip(1..)
-        .map(|(r, rank)| EvidenceRow {
-            entity: r.entity.clone(),
-            value: Some(r.value),
-            rank: with_rank.then_some(rank),
-            ..EvidenceRow::default()
-        })
-        .collect()
+    fn cut(&self, context: &ToolContext<'_>, what: &str) -> ToolError {
+        ToolError::Cut {
+            what: what.to_owned(),
+            limit: context.max_rows,
+            narrow: "ask for fewer dimensions, a longer step or a shorter window, or narrow it with `filters`"
+                .to_owned(),
+        }
+    }
 }
 
 impl Listed {
     /// How many there are, and with what most of them are.
     pub(crate) fn totals(&self, what: &'static str) -> Vec<Sentence> {
-        let [rows, counted, groups @ ..] = self.evidence.as_slice() else { return Vec::new() };
+        let [rows, counted, ..] = self.evidence.as_slice() else { return Vec::new() };
         let mut sentence = Sentence::new().number(row_value(&counted.id, 0), WHOLE).say(what);
         if self.cut {
             sentence = sentence.say("; ").number(fact(&rows.id, FactPath::Returned), WHOLE).say(" of them are listed");
         }
         let mut sentences = vec![sentence.cite(&rows.id).cite(&counted.id)];
-        for piece in groups {
-            let Some(first) = piece.rows.first() else { continue };
+        let piece = |index: Option<usize>| index.and_then(|index| self.evidence.get(index));
+        if let Some((piece, first)) = piece(self.groups).and_then(|piece| Some((piece, piece.rows.first()?))) {
             sentences.push(
                 Sentence::new()
                     .say("the most are with ")
@@ -171,6 +191,7 @@ impl Listed {
                     .say(" groups"),
             );
         }
+        sentences.extend(piece(self.steps).and_then(steps::told));
         sentences
     }
 }

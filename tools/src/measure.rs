@@ -2,7 +2,7 @@
 
 use sightline_model::{Aggregation, Dataset, Dim, Evidence, EvidenceRow, MetricKind, Series, TimeRange, Unit};
 use sightline_query::schema::{fits, fitting};
-use sightline_query::{Filter, MetricPart, Query, QueryError, Resolution, Shape};
+use sightline_query::{Filter, Match, MetricPart, Query, QueryError, Resolution, Shape};
 
 use crate::reading::{
     Content, Ranked, combines, coverage, described, evidence, histogram_mean, histogram_quantiles, rank_histogram_mean,
@@ -10,15 +10,40 @@ use crate::reading::{
 };
 use crate::tool::{Fetched, ToolContext, ToolError};
 
+/// The name under which every metric is asked for at once.
+pub(crate) const EVERY: &str = "*";
+
 /// A metric as it was asked for.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Measure {
-    /// The catalogue's name.
+    /// The catalogue's name, or [`EVERY`].
     pub(crate) metric: String,
     kind: MetricKind,
     unit: Unit,
     /// How it is combined.
     pub(crate) aggregation: Aggregation,
+    /// What the shares of time are held against.
+    pub(crate) threshold: Option<f64>,
+    /// What was computed from the values, if anything was.
+    pub(crate) derived: Option<Derived>,
+}
+
+/// What is computed from values that were read.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Derived {
+    /// Each point less the one before it.
+    Delta,
+    /// The mean of the last points.
+    MovingAverage,
+    /// The sum of all points so far.
+    Cumulative,
+    /// Each point divided by that of another metric.
+    Ratio {
+        /// The other metric, as in [`Measure::metric`].
+        to: String,
+        /// The unit of what is left.
+        unit: Unit,
+    },
 }
 
 /// Which rows of a metric are meant.
@@ -53,6 +78,11 @@ impl Measure {
         aggregation: Option<Aggregation>,
     ) -> Result<Self, ToolError> {
         let fault = |error: QueryError| ToolError::Arguments { tool, reason: error.to_string() };
+        if name == EVERY {
+            // What makes sense of a level can be asked of every metric; growth cannot.
+            let aggregation = aggregation.unwrap_or(Aggregation::Avg);
+            return Self::fitting(tool, EVERY, MetricKind::Gauge, Unit::None, aggregation);
+        }
         let metric = match context.catalogue.resolve(name) {
             Resolution::Exact(metric) => metric,
             Resolution::Ambiguous(candidates) => {
@@ -71,20 +101,89 @@ impl Measure {
             MetricKind::Histogram => Aggregation::P95,
             MetricKind::State => Aggregation::Last,
         });
-        if !fits(kind, aggregation) {
-            return Err(fault(QueryError::AggregationDoesNotFit {
-                metric: metric.id().to_owned(),
-                kind,
-                aggregation,
-                fitting: fitting(kind).iter().map(|a| a.as_str().to_owned()).collect(),
-            }));
+        Self::fitting(tool, metric.id(), kind, metric.unit(), aggregation)
+    }
+
+    fn fitting(
+        tool: &'static str,
+        name: &str,
+        kind: MetricKind,
+        unit: Unit,
+        aggregation: Aggregation,
+    ) -> Result<Self, ToolError> {
+        if fits(kind, aggregation) {
+            return Ok(Self { metric: name.to_owned(), kind, unit, aggregation, threshold: None, derived: None });
         }
-        Ok(Self { metric: metric.id().to_owned(), kind, unit: metric.unit(), aggregation })
+        let error = QueryError::AggregationDoesNotFit {
+            metric: if name == EVERY { "every metric" } else { name }.to_owned(),
+            kind,
+            aggregation,
+            fitting: fitting(kind).iter().map(|a| a.as_str().to_owned()).collect(),
+        };
+        Err(ToolError::Arguments { tool, reason: error.to_string() })
+    }
+
+    /// The same, with what its share of time is held against.
+    ///
+    /// # Errors
+    /// When a threshold is given that is not used, or one is needed and missing.
+    pub(crate) fn against(self, tool: &'static str, threshold: Option<f64>) -> Result<Self, ToolError> {
+        let fault = |error: QueryError| Err(ToolError::Arguments { tool, reason: error.to_string() });
+        match (threshold, self.aggregation.needs_threshold()) {
+            (Some(_), false) => fault(QueryError::ThresholdNotUsed),
+            (None, true) => fault(QueryError::MissingThreshold { aggregation: self.aggregation }),
+            (Some(_), true) | (None, false) => Ok(Self { threshold, ..self }),
+        }
+    }
+
+    /// The same, with what is computed from its values.
+    pub(crate) fn computed(self, derived: Option<Derived>) -> Self {
+        Self { derived, ..self }
+    }
+
+    /// Whether it is of every metric at once.
+    pub(crate) fn is_every(&self) -> bool {
+        self.metric == EVERY
+    }
+
+    /// What a reader must know who takes one number of several metrics for a quantity.
+    pub(crate) fn mixed(&self, group_by: &[Dim], filters: &[Filter]) -> Option<String> {
+        let of_one = |filter: &Filter| matches!(filter, Filter::Dim { dim: Dim::Metric, matches: Match::Eq(_) });
+        let apart = group_by.contains(&Dim::Metric) || filters.iter().any(of_one);
+        (self.is_every() && !apart && self.aggregation != Aggregation::Count).then(|| {
+            "these numbers mix metrics of different units; add `metric` to `group_by`, or filter by it".to_owned()
+        })
     }
 
     /// The unit of the values.
     pub(crate) fn unit(&self) -> Unit {
-        unit_of(self.kind, self.unit, self.aggregation)
+        match &self.derived {
+            Some(Derived::Ratio { unit, .. }) => *unit,
+            Some(Derived::Delta | Derived::MovingAverage | Derived::Cumulative) | None => {
+                unit_of(self.kind, self.unit, self.aggregation)
+            }
+        }
+    }
+
+    /// The same values as samples, not combined.
+    ///
+    /// # Errors
+    /// When the metric has none of its own.
+    pub(crate) fn as_samples(self, tool: &'static str) -> Result<Self, ToolError> {
+        if self.kind == MetricKind::Histogram {
+            let reason =
+                format!("`{}` is a histogram and has no samples of its own; ask for its p95 or avg", self.metric);
+            return Err(ToolError::Arguments { tool, reason });
+        }
+        Ok(Self { aggregation: Aggregation::Last, ..self })
+    }
+
+    /// In how many queries it is read.
+    pub(crate) fn reads(&self) -> usize {
+        match self.parts() {
+            Parts::Plain | Parts::Quantile(_) | Parts::Observations => 1,
+            Parts::Mean => 2,
+        }
     }
 
     /// Whether two groups' values give their union's: a histogram's quantiles and means do not, without its buckets.
@@ -163,19 +262,26 @@ impl Measure {
             .into_iter()
             .map(|(part, aggregation, extra)| {
                 let mut dims: Vec<Dim> = group_by.to_vec();
-                dims.extend([Dim::Metric].into_iter().chain(extra).filter(|d| !group_by.contains(d)));
-                Query {
-                    dataset: Dataset::Metrics,
-                    metric: Some(self.metric.clone()),
-                    part,
-                    range: rows.range,
-                    filters: rows.filters.clone(),
-                    placement: rows.placement.clone(),
-                    threshold: None,
-                    shape: shape(dims, aggregation),
-                }
+                // Of every metric at once, only the group is told apart: a percentile of several is theirs together.
+                let stored = (!self.is_every()).then_some(Dim::Metric);
+                dims.extend(stored.into_iter().chain(extra).filter(|d| !group_by.contains(d)));
+                Query { part, ..self.query(rows, shape(dims, aggregation)) }
             })
             .collect()
+    }
+
+    /// A query over the metric's own samples.
+    pub(crate) fn query(&self, rows: &Rows, shape: Shape) -> Query {
+        Query {
+            dataset: Dataset::Metrics,
+            metric: (!self.is_every()).then(|| self.metric.clone()),
+            part: MetricPart::Samples,
+            range: rows.range,
+            filters: rows.filters.clone(),
+            placement: rows.placement.clone(),
+            threshold: self.threshold,
+            shape,
+        }
     }
 
     /// The series in the results of [`Measure::queries`], in the same order.
@@ -254,7 +360,20 @@ impl Measure {
     fn correct(&self, evidence: &mut Evidence, step_ms: Option<u64>) {
         evidence.aggregation = Some(described(self.aggregation, step_ms));
         evidence.unit = self.unit();
-        evidence.labels.insert("metric".to_owned(), self.metric.clone());
+        self.label(evidence);
+    }
+
+    /// Names what was measured, so that a sentence can.
+    pub(crate) fn label(&self, evidence: &mut Evidence) {
+        if !self.is_every() {
+            evidence.labels.insert("metric".to_owned(), self.metric.clone());
+        }
+        if let Some(threshold) = self.threshold {
+            evidence.labels.insert("threshold".to_owned(), threshold.to_string());
+        }
+        if let Some(Derived::Ratio { to, .. }) = &self.derived {
+            evidence.labels.insert("divided_by".to_owned(), to.clone());
+        }
     }
 }
 

@@ -1,73 +1,31 @@
-//! `metric_range`: one metric over a time range.
+//! `metric_range`: one metric, or every one, over a time range: in steps, as one number, or as it is stored.
 
+mod asked;
+mod derive;
 mod facts;
+mod samples;
 pub(crate) mod step;
 
+pub use asked::MetricRangeArgs;
+pub use derive::TransformArg;
 pub(crate) use facts::subject;
 
-use schemars::JsonSchema;
-use serde::Deserialize;
-use sightline_model::{Dataset, Dim, Entity, Outcome};
-use sightline_query::{Align, Filter, Match, Shape};
+use sightline_model::{Aggregation, Dataset, Dim, Entity, Evidence, EvidenceRow, Outcome, Series};
+use sightline_query::{Align, Filter, Match, Query, Shape};
 
 use crate::absence::Missing;
-use crate::args::{AggregationArg, FilterArg, Instant, dims, filters, window};
-use crate::job_scope::{JobScope, job_intervals, job_scope};
+use crate::job_scope::{JobScope, job_intervals};
 use crate::measure::{Measure, Rows};
-use crate::reading::{Content, evidence};
+use crate::reading::{Content, derived, evidence};
 use crate::sentence::{Sentence, fact};
 use crate::tool::{Fetched, Step, Tool, ToolContext, ToolError, ToolOutput, evidence_id};
+use asked::{Asked, Reading};
 
 const NAME: &str = "metric_range";
-
-/// What to read.
-#[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct MetricRangeArgs {
-    /// Any name or words for it.
-    metric: String,
-    /// RFC 3339 in UTC.
-    from: Instant,
-    /// Exclusive.
-    to: Instant,
-    /// Only this job's GPUs.
-    #[serde(default)]
-    job: Option<String>,
-    #[serde(default)]
-    filters: Vec<FilterArg>,
-    /// Dimensions: one series each.
-    #[serde(default)]
-    group_by: Vec<String>,
-    #[serde(default)]
-    aggregation: Option<AggregationArg>,
-    #[serde(default)]
-    step_seconds: Option<u32>,
-}
 
 /// One metric over a time range.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct MetricRange;
-
-struct Asked {
-    measure: Measure,
-    group_by: Vec<Dim>,
-    scope: JobScope,
-}
-
-impl MetricRangeArgs {
-    fn asked(&self, context: &ToolContext<'_>, fetched: &[Fetched]) -> Result<Asked, ToolError> {
-        let rows = Rows {
-            range: window(NAME, self.from, self.to, context.as_of)?,
-            filters: filters(NAME, Dataset::Metrics, &self.filters)?,
-            placement: None,
-        };
-        Ok(Asked {
-            measure: Measure::resolve(NAME, context, &self.metric, self.aggregation.map(|a| a.0))?,
-            group_by: dims(Dataset::Metrics, &self.group_by),
-            scope: job_scope(context, self.job.as_deref(), rows, fetched)?,
-        })
-    }
-}
 
 impl Tool for MetricRange {
     type Args = MetricRangeArgs;
@@ -77,25 +35,25 @@ impl Tool for MetricRange {
 
     fn plan(&self, args: &Self::Args, context: &ToolContext<'_>, fetched: &[Fetched]) -> Result<Step, ToolError> {
         let asked = args.asked(context, fetched)?;
-        let rows = match asked.scope {
-            JobScope::Ask(query) => return Ok(Step::Fetch(vec![*query])),
+        let rows = match &asked.scope {
+            JobScope::Ask(query) => return Ok(Step::Fetch(vec![(**query).clone()])),
             JobScope::Unknown => return Ok(Step::Done),
             JobScope::Known(rows) => rows,
         };
         let read = last_read(fetched);
-        let tries = reads(fetched);
         if read.is_empty() {
-            return Ok(Step::Fetch(series_queries(args, context, &asked.measure, &asked.group_by, &rows, 0)));
+            return Ok(Step::Fetch(asked.queries(context, rows, 0)));
         }
-        if read.iter().any(|f| f.result.truncated) {
-            if args.step_seconds.is_none() && tries < step::TARGETS.len() {
-                return Ok(Step::Fetch(series_queries(args, context, &asked.measure, &asked.group_by, &rows, tries)));
+        if read.iter().any(|f| f.result.truncated) && !asked.may_be_cut() {
+            let tries = reads(fetched);
+            let longer = matches!(asked.reading, Reading::Steps { step_ms: None, .. }) && tries < step::TARGETS.len();
+            return if longer { Ok(Step::Fetch(asked.queries(context, rows, tries))) } else { Err(cut(context)) };
+        }
+        for (measure, part) in asked.parts(&read) {
+            let missing = missing(measure, rows);
+            if part.iter().all(|f| f.result.rows.is_empty()) && missing.probed(fetched).is_empty() {
+                return Ok(Step::Fetch(missing.probes(context)));
             }
-            return Err(cut(context));
-        }
-        let missing = missing(&asked.measure, &rows);
-        if read.iter().all(|f| f.result.rows.is_empty()) && missing.probed(fetched).is_empty() {
-            return Ok(Step::Fetch(missing.probes(context)));
         }
         Ok(Step::Done)
     }
@@ -107,50 +65,145 @@ impl Tool for MetricRange {
         fetched: &[Fetched],
     ) -> Result<ToolOutput, ToolError> {
         let asked = args.asked(context, fetched)?;
-        let rows = match asked.scope {
+        let rows = match &asked.scope {
             JobScope::Known(rows) => rows,
             JobScope::Ask(_) | JobScope::Unknown => return Ok(unknown_job(NAME, fetched)),
         };
         let read = last_read(fetched);
-        if read.iter().any(|f| f.result.truncated) {
+        if read.iter().any(|f| f.result.truncated) && !asked.may_be_cut() {
             return Err(cut(context));
         }
-        let measured = asked.measure.series(&read, &asked.group_by)?;
-        if measured.series.is_empty() {
-            let Some(empty) = read.first() else { return Ok(ToolOutput::default()) };
-            return missing(&asked.measure, &rows).explain_or_empty(NAME, empty, fetched);
-        }
-        let mut evidence = asked.measure.series_evidence(&read, &asked.group_by, measured, NAME, 1)?;
         let fixed = fixed_entity(&rows.filters, args.job.as_deref());
+        let mut output = match (&asked.reading, read.as_slice()) {
+            (Reading::Samples { order, limit, per }, [samples])
+                if asked.transform.is_none() && !samples.result.rows.is_empty() =>
+            {
+                samples::output(&asked, samples, *order, *limit, per, &fixed)?
+            }
+            (Reading::Samples { .. } | Reading::Steps { .. } | Reading::Whole, _) => {
+                series_output(&asked, rows, &read, fetched, &fixed)?
+            }
+        };
+        if read.iter().any(|f| f.result.truncated) {
+            let more = "there are more samples than those read; raise `limit`, or narrow the window";
+            output.data_health.push(more.to_owned());
+        }
+        output.data_health.extend(asked.measure.mixed(&asked.group_by, &rows.filters));
         if let Some(job) = &args.job {
-            for piece in &mut evidence {
+            for piece in &mut output.evidence {
                 piece.labels.insert("job".to_owned(), job.clone());
             }
         }
-        Ok(facts::output(&asked.measure, evidence, &fixed))
+        Ok(output)
     }
 }
 
-fn series_queries(
-    args: &MetricRangeArgs,
-    context: &ToolContext<'_>,
-    measure: &Measure,
-    group_by: &[Dim],
+impl Asked {
+    /// Everything to read at once; `tries` says how often it was cut before.
+    fn queries(&self, context: &ToolContext<'_>, rows: &Rows, tries: usize) -> Vec<Query> {
+        let (step_ms, align) = match &self.reading {
+            Reading::Steps { step_ms, align } => {
+                (step_ms.unwrap_or_else(|| step::default_ms(rows.range, tries)), *align)
+            }
+            Reading::Whole => (u64::try_from(rows.range.millis()).unwrap_or(0), Align::Window),
+            Reading::Samples { .. } => return vec![self.measure.query(rows, self.sample_shape(context))],
+        };
+        let shape = |group_by: Vec<Dim>, aggregation: Aggregation| Shape::Series {
+            step_ms,
+            align,
+            group_by,
+            aggregation,
+            limit: context.max_rows,
+        };
+        let measures = std::iter::once(&self.measure).chain(&self.divisor);
+        measures.flat_map(|measure| measure.queries(rows, &self.group_by, shape)).collect()
+    }
+
+    /// What was read of the metric, and of what it is divided by.
+    fn parts<'a, 'f>(&'a self, read: &'a [&'f Fetched]) -> Vec<(&'a Measure, &'a [&'f Fetched])> {
+        let reads = if matches!(self.reading, Reading::Samples { .. }) { 1 } else { self.measure.reads() };
+        let (own, other) = read.split_at_checked(reads).unwrap_or((read, &[]));
+        std::iter::once((&self.measure, own)).chain(self.divisor.iter().map(|divisor| (divisor, other))).collect()
+    }
+
+    /// Whether the first of more rows are what was asked for.
+    fn may_be_cut(&self) -> bool {
+        match &self.reading {
+            Reading::Samples { per, .. } => per.is_empty(),
+            Reading::Steps { .. } | Reading::Whole => false,
+        }
+    }
+}
+
+fn series_output(
+    asked: &Asked,
     rows: &Rows,
-    tries: usize,
-) -> Vec<sightline_query::Query> {
-    let step_ms = args.step_seconds.map_or_else(|| step::default_ms(rows.range, tries), |s| u64::from(s) * 1000);
-    measure.queries(rows, group_by, |group_by, aggregation| Shape::Series {
-        step_ms,
-        align: Align::Epoch,
-        group_by,
-        aggregation,
-        limit: context.max_rows,
-    })
+    read: &[&Fetched],
+    fetched: &[Fetched],
+    fixed: &Entity,
+) -> Result<ToolOutput, ToolError> {
+    // What is computed comes first, then what it is computed from.
+    let mut next = if asked.measure.derived.is_some() { 2 } else { 1 };
+    let mut pieces: Vec<Evidence> = Vec::new();
+    let mut heads: Vec<Evidence> = Vec::new();
+    for (measure, part) in asked.parts(read) {
+        let measured = measure.series(part, &asked.group_by)?;
+        if measured.series.is_empty() {
+            let Some(empty) = part.first() else { return Ok(ToolOutput::default()) };
+            return missing(measure, rows).explain_or_empty(NAME, empty, fetched);
+        }
+        // Words and unit of what is computed belong to what is computed.
+        let plain = measure.clone().computed(None);
+        let found = plain.series_evidence(part, &asked.group_by, measured, NAME, next)?;
+        next += found.len();
+        heads.extend(found.first().cloned());
+        pieces.extend(found);
+    }
+    let computed = match (asked.transform, heads.as_slice()) {
+        (Some(transform), [values]) => {
+            let series = transform.apply(&values.series);
+            if series.is_empty() {
+                let Some(empty) = read.first() else { return Ok(ToolOutput::default()) };
+                return missing(&asked.measure, rows).explain_or_empty(NAME, empty, &[]);
+            }
+            let mut head = derived(values, 1, series);
+            head.aggregation = Some(
+                [values.aggregation.as_deref(), Some(&transform.described())]
+                    .into_iter()
+                    .flatten()
+                    .collect::<Vec<_>>()
+                    .join(", "),
+            );
+            Some(head)
+        }
+        (None, [above, below]) => Some(divided(asked, above, below)),
+        (Some(_) | None, _) => None,
+    };
+    let evidence: Vec<Evidence> = computed.into_iter().chain(pieces).collect();
+    Ok(facts::output(&asked.measure, evidence, fixed))
+}
+
+/// The ratio of two pieces, with the number of steps that have none as its last row.
+fn divided(asked: &Asked, above: &Evidence, below: &Evidence) -> Evidence {
+    let (series, without): (Vec<Series>, u64) = derive::ratio(&above.series, &below.series);
+    let mut head = derived(above, 1, series);
+    head.metric = None;
+    head.canonical_metric = None;
+    head.unit = asked.measure.unit();
+    asked.measure.label(&mut head);
+    // Where a ratio is missing, samples need not be; gaps of samples stand with the parts.
+    head.coverage.gaps.clear();
+    head.rows.push(EvidenceRow {
+        value: Some(without as f64),
+        fields: [("row".to_owned(), "steps without a ratio".to_owned())].into(),
+        ..EvidenceRow::default()
+    });
+    head
 }
 
 fn is_read(fetched: &Fetched) -> bool {
-    fetched.query.dataset() == Dataset::Metrics && matches!(fetched.query.query().shape, Shape::Series { .. })
+    let is_metric = fetched.query.dataset() == Dataset::Metrics;
+    is_metric && matches!(fetched.query.query().shape, Shape::Series { .. } | Shape::Samples { .. })
 }
 
 /// The latest read of the metric: an earlier one was cut.
@@ -168,7 +221,7 @@ fn reads(fetched: &[Fetched]) -> usize {
 pub(crate) fn missing(measure: &Measure, rows: &Rows) -> Missing {
     Missing {
         dataset: Dataset::Metrics,
-        metric: Some((measure.metric.clone(), measure.probe_part())),
+        metric: (!measure.is_every()).then(|| (measure.metric.clone(), measure.probe_part())),
         range: rows.range,
         filtered: !rows.filters.is_empty() || rows.placement.is_some(),
     }
@@ -222,6 +275,9 @@ pub(crate) fn unknown_job(tool: &str, fetched: &[Fetched]) -> ToolOutput {
     }
 }
 
+#[cfg(test)]
+#[path = "metric_range_readings_tests.rs"]
+mod readings_tests;
 #[cfg(test)]
 #[path = "metric_range_tests.rs"]
 mod tests;

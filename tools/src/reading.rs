@@ -14,7 +14,7 @@ mod table;
 
 pub use coverage::coverage;
 pub use evidence::{Content, evidence};
-pub(crate) use evidence::{described, unit_of};
+pub(crate) use evidence::{derived, described, unit_of};
 pub use group::entity_key;
 pub use histogram::{Histogram, histogram_mean, histogram_quantiles, rank_histogram_mean, rank_histogram_quantiles};
 pub use rank::{Ranked, read_rank, sort_ranked};
@@ -25,7 +25,7 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use sightline_model::{Aggregation, Dim, Point, Series};
-use sightline_query::Shape;
+use sightline_query::{Output, Shape};
 
 use crate::tool::{Fetched, ToolError};
 use group::Groups;
@@ -84,13 +84,16 @@ fn plain(
     let is_samples = matches!(fetched.query.query().shape, Shape::Samples { .. });
     let time = table.column(if is_samples { "time" } else { "bucket" })?;
     let value = table.column("value")?;
+    // Lines and events are counted: they have no extremes, and their value is their number.
+    let has_extremes = fetched.query.outputs().iter().any(|column| column.output == Output::Min);
     let extremes =
-        if is_samples { None } else { Some((table.column("min")?, table.column("max")?, table.column("count")?)) };
+        if has_extremes { Some((table.column("min")?, table.column("max")?, table.column("count")?)) } else { None };
     let mut groups: Groups<'_, Slots> = Groups::new(&table, group_by)?;
     for row in table.rows() {
         let (Some(at), Some(v)) = (table.time(row, time), table.number(row, value)) else { continue };
         let (min, max, count) = match extremes {
-            None => (v, v, 1),
+            None if is_samples => (v, v, 1),
+            None => (v, v, table.count(row, value)),
             Some((min, max, count)) => {
                 (table.number(row, min).unwrap_or(v), table.number(row, max).unwrap_or(v), table.count(row, count))
             }

@@ -94,9 +94,9 @@ fn a_rank_by_rate_adds_up_whole_windows() {
     ];
     let ranked = read_rank(&fetched(0, &q, rows), &[Dim::Node], Aggregation::Rate).unwrap();
     let expected = vec![
-        Ranked { entity: entity(&[("node", "n1")]), value: 3.0, count: 20 },
+        Ranked { entity: entity(&[("node", "n1")]), value: 3.0, count: 20, at: None },
         // Grew by nothing is zero; not enough samples is no row.
-        Ranked { entity: entity(&[("node", "n2")]), value: 0.0, count: 10 },
+        Ranked { entity: entity(&[("node", "n2")]), value: 0.0, count: 10, at: None },
     ];
     assert_eq!(ranked, expected);
 }

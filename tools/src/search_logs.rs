@@ -31,13 +31,17 @@ pub struct SearchLogsArgs {
     severity: Option<String>,
     #[serde(default)]
     filters: Vec<FilterArg>,
-    /// Dimensions to count lines by.
     #[serde(default)]
     count_by: Vec<String>,
+    /// Counts per step.
+    #[serde(default)]
+    step_seconds: Option<u32>,
     #[serde(default)]
     latest: bool,
     #[serde(default)]
     limit: Option<u32>,
+    #[serde(default)]
+    per: Vec<String>,
 }
 
 /// Log lines.
@@ -66,6 +70,8 @@ impl SearchLogsArgs {
             order: if self.latest { Order::Descending } else { Order::Ascending },
             limit: limit(NAME, self.limit, context)?,
             count_by: dims(Dataset::Logs, &self.count_by),
+            step_seconds: self.step_seconds,
+            per: dims(Dataset::Logs, &self.per),
         })
     }
 }

@@ -83,3 +83,80 @@ fn limits_are_bounded() {
         "the arguments of `search_logs` cannot be used: `limit` is 5000; between 1 and 1000 can be listed"
     );
 }
+
+#[test]
+fn a_step_without_lines_counts_zero_and_is_told() {
+    let rows = |q: &Query| match &q.shape {
+        Shape::Series { .. } => vec![vec![t(0), n(3)], vec![t(180), n(1)]],
+        _ => lines(q),
+    };
+    let (all, output) = run(&SearchLogs, &args(json!({ "step_seconds": 60, "to": text(301) })), rows).unwrap();
+    assert_eq!(all.len(), 3);
+    let piece = &output.evidence[2];
+    let values: Vec<f64> = piece.series[0].points.iter().map(|p| p.value).collect();
+    assert_eq!(values, [3.0, 0.0, 0.0, 1.0, 0.0, 0.0], "the last step is cut short by the window");
+    let stats = piece.stats.unwrap();
+    assert_eq!((stats.mean, stats.count, piece.coverage.seen), (4.0 / 6.0, 6, 4));
+    assert!(piece.coverage.gaps.is_empty());
+    assert!(
+        read_out(&output)
+            .contains(&"the most in one step are 3 at 2026-05-03T12:00:00Z; 4 of 6 steps have none".to_owned()),
+        "{:?}",
+        read_out(&output)
+    );
+}
+
+#[test]
+fn counts_over_time_are_told_apart_by_what_is_counted_by() {
+    let rows = |q: &Query| match &q.shape {
+        Shape::Series { .. } => vec![vec![t(0), s("n1"), n(1)], vec![t(60), s("n2"), n(3)]],
+        _ => lines(q),
+    };
+    let asked = args(json!({ "step_seconds": 60, "to": text(120), "count_by": ["node"] }));
+    let (_, output) = run(&SearchLogs, &asked, rows).unwrap();
+    let piece = &output.evidence[3];
+    assert_eq!((piece.series.len(), piece.rows.last().unwrap().value), (2, Some(2.0)));
+    assert!(read_out(&output).iter().any(|line| line.contains("3 at 2026-05-03T12:01:00Z, with node ⟨n2⟩; 2 of 4")));
+    let whole = planned(&SearchLogs, &args(json!({ "step_seconds": 0 })));
+    assert!(matches!(whole[2].shape, Shape::Series { step_ms: 600_000, align: sightline_query::Align::Window, .. }));
+    // More steps than may be shown is no list of zeros.
+    let long = args(json!({ "step_seconds": 1, "to": text(1200) }));
+    let error = run(&SearchLogs, &long, |q| {
+        if matches!(q.shape, Shape::Series { .. }) { vec![vec![t(0), n(1)]] } else { lines(q) }
+    });
+    assert!(matches!(error, Err(ToolError::Cut { .. })));
+}
+
+#[test]
+fn lines_that_begin_alike_are_counted_as_one_with_their_share() {
+    let head = "x".repeat(200);
+    let rows = |q: &Query| match &q.shape {
+        Shape::Rank { group_by, .. } if !group_by.is_empty() => {
+            vec![vec![s("short"), n(1)], vec![s(&format!("{head} one")), n(2)], vec![s(&format!("{head} two")), n(1)]]
+        }
+        _ => lines(q),
+    };
+    let (_, output) = run(&SearchLogs, &args(json!({ "count_by": ["body"] })), rows).unwrap();
+    let told: Vec<_> = output.evidence[2]
+        .rows
+        .iter()
+        .map(|r| (r.entity["body"].as_str(), r.value, r.fields["share"].as_str()))
+        .collect();
+    assert_eq!(told, [(head.as_str(), Some(3.0), "0.75"), ("short", Some(1.0), "0.25")]);
+}
+
+#[test]
+fn the_latest_of_each_node_are_taken_from_all_lines() {
+    let asked = args(json!({ "per": ["node"], "limit": 1, "latest": true }));
+    let query = planned(&SearchLogs, &asked).remove(0);
+    assert!(matches!(query.shape, Shape::Rows { limit: 1000, .. }), "{query:?}");
+    let (_, output) = run(&SearchLogs, &asked, lines).unwrap();
+    let told: Vec<_> = output.evidence[0].rows.iter().map(|r| (r.entity["node"].as_str(), r.rank)).collect();
+    assert_eq!(told, [("n1", Some(1)), ("n2", Some(1))]);
+    assert_eq!((output.evidence[0].total, output.evidence[0].truncated), (4, true));
+    let mut read: Vec<_> =
+        planned(&SearchLogs, &asked).iter().map(|q| crate::testing::fetched(0, q, lines(q))).collect();
+    read[0].result.truncated = true;
+    let cut = crate::AnyTool::interpret(&SearchLogs, &asked, &context(), &read);
+    assert!(matches!(cut, Err(ToolError::Cut { .. })));
+}

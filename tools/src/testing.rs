@@ -205,6 +205,12 @@ fn time_of(path: &FactPath, evidence: &Evidence) -> Timestamp {
         FactPath::LastSeen { entity } => {
             evidence.series.iter().find(|s| s.entity == *entity).unwrap().points.last().unwrap().time
         }
+        FactPath::Instant { entity, at } => {
+            let fits = |s: &&Series| entity.iter().all(|(k, v)| s.entity.get(k) == Some(v));
+            let there = evidence.series.iter().filter(fits).any(|s| s.points.iter().any(|p| p.time == *at));
+            assert!(there, "no point of {entity:?} at {at}");
+            *at
+        }
         other => panic!("{other:?} is no time here"),
     }
 }

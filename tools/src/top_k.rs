@@ -1,6 +1,7 @@
 //! `top_k`: entities ranked by a metric over a window, with the total and what the rest amounts to.
 
 mod facts;
+mod groups;
 
 use std::collections::BTreeMap;
 
@@ -29,7 +30,6 @@ pub struct TopKArgs {
     metric: String,
     from: Instant,
     to: Instant,
-    /// What is ranked.
     group_by: Vec<String>,
     #[serde(default)]
     k: Option<u32>,
@@ -41,6 +41,15 @@ pub struct TopKArgs {
     filters: Vec<FilterArg>,
     #[serde(default)]
     aggregation: Option<AggregationArg>,
+    #[serde(default)]
+    threshold: Option<f64>,
+    /// Ranked values only.
+    #[serde(default)]
+    above: Option<f64>,
+    #[serde(default)]
+    below: Option<f64>,
+    #[serde(default)]
+    min_samples: Option<u64>,
 }
 
 /// A ranking of entities by a metric.
@@ -72,12 +81,27 @@ impl TopKArgs {
         if k == 0 || k > MAX_K {
             return Err(fault(format!("`k` is {k}; between 1 and {MAX_K} can be listed")));
         }
+        if let (Some(above), Some(below)) = (self.above, self.below)
+            && above >= below
+        {
+            return Err(fault(format!("nothing is above {above} and below {below}; swap them, or leave one out")));
+        }
         Ok(Asked {
-            measure: Measure::resolve(NAME, context, &self.metric, self.aggregation.map(|a| a.0))?,
+            measure: Measure::resolve(NAME, context, &self.metric, self.aggregation.map(|a| a.0))?
+                .against(NAME, self.threshold)?,
             group_by,
             k,
             scope: job_scope(context, self.job.as_deref(), rows, fetched)?,
         })
+    }
+}
+
+impl TopKArgs {
+    /// Whether a group is among those that are ranked.
+    fn keeps(&self, group: &Ranked) -> bool {
+        self.above.is_none_or(|bound| group.value > bound)
+            && self.below.is_none_or(|bound| group.value < bound)
+            && self.min_samples.is_none_or(|least| group.count >= least)
     }
 }
 
@@ -134,6 +158,8 @@ impl Tool for TopK {
             let Some(empty) = read.first() else { return Ok(ToolOutput::default()) };
             return missing(&asked.measure, &rows).explain_or_empty(NAME, empty, fetched);
         }
+        let all = ranked.len();
+        ranked.retain(|group| args.keeps(group));
         sort_ranked(&mut ranked, args.order.into());
         let listed = listed(&asked.measure, &ranked, asked.k);
         let mut evidence = asked.measure.rank_evidence(&read, &asked.group_by, listed, NAME, 1)?;
@@ -142,13 +168,17 @@ impl Tool for TopK {
             head.returned = ranked.len().min(asked.k) as u64;
             head.coverage.seen = ranked.iter().map(|r| r.count).sum();
         }
+        let groups = evidence.first().map(|head| groups::evidence(head, evidence.len() + 1, all, &ranked));
+        evidence.extend(groups);
         if let Some(job) = &args.job {
             for piece in &mut evidence {
                 piece.labels.insert("job".to_owned(), job.clone());
             }
         }
         let fixed = fixed_entity(&rows.filters, args.job.as_deref());
-        Ok(facts::output(&asked.measure, evidence, &ranked, args.order, &fixed))
+        let mut output = facts::output(&asked.measure, evidence, &ranked, args.order, &fixed);
+        output.data_health.extend(asked.measure.mixed(&asked.group_by, &rows.filters));
+        Ok(output)
     }
 }
 
@@ -166,7 +196,8 @@ fn listed(measure: &Measure, ranked: &[Ranked], k: usize) -> Vec<EvidenceRow> {
             entity: r.entity.clone(),
             value: Some(r.value),
             rank: Some(rank),
-            ..EvidenceRow::default()
+            time: r.at,
+            fields: BTreeMap::from([("samples".to_owned(), r.count.to_string())]),
         })
         .collect();
     rows.extend(everything_else(measure, ranked.get(k..).unwrap_or_default()));

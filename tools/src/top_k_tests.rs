@@ -86,3 +86,77 @@ fn arguments_that_rank_nothing_are_refused() {
         [error(json!({ "group_by": [] })), error(json!({ "k": 0 })), error(json!({ "k": 1000 }))].join("\n")
     );
 }
+
+#[test]
+fn what_lies_outside_the_bounds_is_not_ranked() {
+    let (_, output) =
+        run(&TopK, &args(json!({ "above": 60.5, "below": 80.0, "min_samples": 20, "k": 5 })), fleet).unwrap();
+    assert_eq!(
+        read_out(&output),
+        vec![
+            "⟨gpu_temperature⟩ of GPU ⟨1⟩, node ⟨n2⟩ was the highest of 2: 65 °C",
+            "then GPU ⟨0⟩, node ⟨n2⟩: 61 °C",
+            "4 groups were compared; the mean of those within the bounds is 63 °C"
+        ]
+    );
+    let (_, none) = run(&TopK, &args(json!({ "above": 100.0 })), fleet).unwrap();
+    assert_eq!(read_out(&none), vec!["none of the 4 groups fits `above`, `below` and `min_samples`"]);
+    assert_eq!((none.outcome, none.evidence[0].rows.len()), (Some(Outcome::Answered), 0));
+    let (_, few) = run(&TopK, &args(json!({ "min_samples": 21 })), fleet).unwrap();
+    assert_eq!(few.evidence[0].rows[0].entity["node"], "n2");
+}
+
+#[test]
+fn what_all_groups_come_to_is_evidence() {
+    let (_, output) = run(&TopK, &args(json!({})), fleet).unwrap();
+    let rows = &output.evidence[1].rows;
+    let told: Vec<_> = rows.iter().map(|r| (r.fields["row"].as_str(), r.value.unwrap())).collect();
+    assert_eq!(
+        told,
+        [
+            ("groups compared", 4.0),
+            ("mean of the ranked groups", 68.5),
+            ("median of the ranked groups", 63.0),
+            ("lowest of the ranked groups", 60.0),
+            ("highest of the ranked groups", 88.0)
+        ]
+    );
+}
+
+#[test]
+fn a_peak_says_when_it_was() {
+    let peaks = |_: &Query| {
+        let row = |node: &str, name: &str, value: f64, at: i64| {
+            vec![s(node), s(name), n(9), f(0.0), f(value), f(value), crate::testing::t(at)]
+        };
+        // One node under two spellings: the larger is its peak.
+        vec![
+            row("n1", "DCGM_FI_DEV_GPU_TEMP", 80.0, 30),
+            row("n1", "dcgm_gpu_temp", 85.0, 40),
+            row("n2", "dcgm_gpu_temp", 70.0, 50),
+        ]
+    };
+    let (_, output) = run(&TopK, &args(json!({ "aggregation": "max", "group_by": ["node"] })), peaks).unwrap();
+    let rows = &output.evidence[0].rows;
+    assert_eq!((rows[0].value, rows[0].time), (Some(85.0), Some(crate::testing::at(40))));
+    assert_eq!((rows[1].time, rows[0].fields["samples"].as_str()), (Some(crate::testing::at(50)), "18"));
+}
+
+#[test]
+fn every_metric_can_be_ranked_by_metric() {
+    let rows = |_: &Query| {
+        [("a", 12, 5.0), ("b", 3, 9.0)].map(|(name, count, v)| vec![s(name), n(count), f(v), f(v), f(v)]).into()
+    };
+    let (_, output) =
+        run(&TopK, &args(json!({ "metric": "*", "group_by": ["metric"], "min_samples": 10 })), rows).unwrap();
+    assert_eq!(read_out(&output)[0], "⟨a⟩ was the highest of 1: 5");
+    assert_eq!(output.data_health, Vec::<String>::new());
+}
+
+#[test]
+fn bounds_that_exclude_everything_are_refused() {
+    let error = |more: Value| crate::AnyTool::plan(&TopK, &args(more), &context(), &[]).unwrap_err().to_string();
+    assert!(error(json!({ "above": 5, "below": 5 })).contains("nothing is above 5 and below 5"));
+    assert!(error(json!({ "threshold": 5 })).contains("threshold"));
+    assert!(error(json!({ "above": "x" })).contains("invalid type"));
+}

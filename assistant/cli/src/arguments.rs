@@ -79,7 +79,14 @@ pub(crate) enum Command {
         file: Option<PathBuf>,
     },
     /// Say what is missing on this machine, and what to do about it.
-    Doctor,
+    Doctor {
+        /// Print instead what an administrator runs on a ClickHouse of your own, so that it keeps tenants apart.
+        #[arg(long)]
+        sql: bool,
+        /// The tenants that get a role there (default: those that principals belong to).
+        #[arg(long, value_name = "TENANT,…", value_delimiter = ',', requires = "sql")]
+        tenants: Vec<String>,
+    },
 }
 
 #[derive(Debug, Subcommand)]

@@ -51,7 +51,8 @@ fn run(arguments: Arguments) -> Result<(), CommandError> {
                 commands::incident::load(&config, &dir).await
             }
             Command::Incident { command: IncidentCommand::List } => commands::incident::list(&config).await,
-            Command::Doctor => commands::doctor::doctor(&config).await,
+            Command::Doctor { sql: true, tenants } => commands::doctor::admin_sql(&config, tenants),
+            Command::Doctor { sql: false, tenants: _ } => commands::doctor::doctor(&config).await,
             Command::CheckSql { .. } => Ok(()),
         }
     })

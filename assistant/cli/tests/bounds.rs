@@ -259,6 +259,14 @@ async fn bytes_a_day(lab: &Lab) {
     assert!(refused.is_err());
     assert_eq!(left(&line), limit - run.read.bytes, "a refusal costs nothing");
 
+    // A question that is cancelled while its query runs pays what was set aside: the estimate.
+    line.engine.hangs.store(true, Ordering::Relaxed);
+    let cancelled = line.call_as("operator@atlas", "metric_range", last(DAY));
+    assert!(tokio::time::timeout(Duration::from_millis(500), cancelled).await.is_err());
+    line.engine.hangs.store(false, Ordering::Relaxed);
+    let paid = limit - run.read.bytes - left(&line);
+    assert!((run.read.bytes..2 * run.read.bytes).contains(&paid), "{paid} for a query that reads {}", run.read.bytes);
+
     let rest = 12_000_000;
     let by_others = left(&line) - rest;
     line.assistant.quota.reserve(budget(&line), 1).unwrap().settle(by_others);

@@ -86,3 +86,26 @@ async fn an_engine_that_shows_a_foreign_row_or_loses_the_canary_is_not_asked() {
     assert_eq!(doctor.status.code(), Some(1));
     assert!(String::from_utf8(doctor.stdout).unwrap().contains("WRONG second fence: not shown that a tenant without"));
 }
+
+#[test]
+fn what_an_administrator_runs_is_printed_for_the_tenants_that_are_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let sql = |arguments: &[&str]| {
+        let output = command(folder.path(), arguments).env("SIGHTLINE_CLICKHOUSE_URL", "http://127.0.0.1:1").output();
+        let output = output.unwrap();
+        assert!(output.status.success(), "{}", stderr(&output));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let of_principals = sql(&["doctor", "--sql"]);
+    for line in [
+        "GRANT `sightline_t_atlas`, `sightline_t_borealis`, `sightline_t_sightline-canary` TO `sightline`;",
+        "CREATE ROW POLICY OR REPLACE `sightline_t_atlas` ON sightline.logs FOR SELECT USING tenant = 'atlas' AS PERMISSIVE TO `sightline_t_atlas`;",
+        "    max_execution_time = 60 MIN 1 MAX 60 CHANGEABLE_IN_READONLY,",
+    ] {
+        assert!(of_principals.lines().any(|found| found == line), "{line}\n{of_principals}");
+    }
+    let of_named = sql(&["doctor", "--sql", "--tenants", "x,team 7"]);
+    assert!(of_named.contains("`sightline_t_x`") && of_named.contains("`sightline_t_team_207`"), "{of_named}");
+    assert!(!of_named.contains("atlas"), "{of_named}");
+    assert_eq!(command(folder.path(), &["doctor", "--tenants", "x"]).output().unwrap().status.code(), Some(2));
+}

@@ -98,7 +98,7 @@ fn answer(asked: &Asked, number: usize) -> Response<Body> {
     let canary = u8::from(roles == ["sightline_t_sightline-canary"]);
     let tables = ["metrics", "logs", "spans", "events", "jobs", "job_gpus"];
     let lines: String = tables.iter().map(|table| format!("[\"{table}\",0]\n")).collect();
-    ok(&format!("{lines}[\"fence_canary\",{canary}]\n"))
+    ok(&format!("{lines}[\"fence_canary\",{canary}]\n[\"asked\",1]\n"))
 }
 
 /// Every file of a folder that holds the secret.

@@ -12,8 +12,8 @@ use crate::assistant::Assistant;
 use crate::quota::{Budget, Left, Place, QuotaError, Reservation, Spend, account};
 use crate::run_tool::ToolFailure;
 
-/// How many smaller queries are looked at in search of one that fits. Each cuts the window to half at least, so the last is under
-/// a two-hundredth of the first; what does not fit then is not too long but too wide.
+/// How many other queries are looked at in search of one that fits. The first may change the range and the step; each after that cuts
+/// the window to half at least, so the last is a sixtieth of what was asked or less: what does not fit then is too wide, not too long.
 const MAX_TRIES: usize = 8;
 
 /// Whose query it is, and on what terms it is put to the guard.

@@ -12,6 +12,9 @@ const DEFAULT_DATA_DIR: &str = "./.sightline";
 /// How long evidence points are kept unless told otherwise.
 const DEFAULT_KEEP_DAYS: i64 = 30;
 
+/// The user of a ClickHouse of one's own unless told otherwise.
+pub(crate) const DEFAULT_USER: &str = "sightline";
+
 /// The file as it is written.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -200,7 +203,7 @@ fn check(raw: RawConfig, flags: &Flags) -> Result<Config, ConfigError> {
         }
         ClickHouse {
             url,
-            user: clickhouse.user.unwrap_or_else(|| "sightline".to_owned()),
+            user: clickhouse.user.unwrap_or_else(|| DEFAULT_USER.to_owned()),
             password: Secret(clickhouse.password.unwrap_or_default()),
             database: clickhouse.database.unwrap_or_else(|| "sightline".to_owned()),
         }

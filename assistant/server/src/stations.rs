@@ -124,7 +124,7 @@ impl Stations {
                 writer: None,
                 database: server.database.clone(),
                 // A server's tenants are those that principals belong to: its user may not list what it may not read.
-                tenants: policies.principals().into_iter().flat_map(|p| own_tenants(p.tenants)).collect(),
+                tenants: known_tenants(&policies),
                 bundle: None,
                 embedded: None,
             },
@@ -171,6 +171,11 @@ impl Stations {
             embedded.stop().await;
         }
     }
+}
+
+/// The tenants that principals belong to.
+pub(crate) fn known_tenants(policies: &Policies) -> BTreeSet<String> {
+    policies.principals().into_iter().flat_map(|principal| own_tenants(principal.tenants)).collect()
 }
 
 fn own_tenants(scope: sightline_model::TenantScope) -> BTreeSet<String> {

@@ -37,6 +37,10 @@ const TEXT_PER_BYTE: u64 = 4;
 /// A result's text may be this long whatever the bound in memory is, bytes.
 const TEXT_FLOOR: u64 = 65_536;
 
+/// What is sent with every query besides its bounds: 64-bit numbers as numbers, NaN and infinities as null.
+pub(crate) const OWN_SETTINGS: [(&str, &str); 2] =
+    [("output_format_json_quote_64bit_integers", "0"), ("output_format_json_quote_denormals", "0")];
+
 /// Where a ClickHouse answers, and as whom to ask it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Endpoint {
@@ -126,10 +130,10 @@ impl ClickHouseEngine {
             .query_raw(query.sql())
             .with_setting("query_id", query.query_id().as_str())
             // The summary is whole, and an error comes as an error and not in the middle of rows.
-            .with_setting("wait_end_of_query", "1")
-            .with_setting("output_format_json_quote_64bit_integers", "0")
-            // NaN and infinities come as null.
-            .with_setting("output_format_json_quote_denormals", "0");
+            .with_setting("wait_end_of_query", "1");
+        for (name, value) in OWN_SETTINGS {
+            request = request.with_setting(name, value);
+        }
         for (name, value) in query.bounds().settings() {
             request = request.with_setting(name, value);
         }

@@ -10,7 +10,7 @@ mod blocks;
 mod compression;
 mod functions;
 mod handle;
-mod lexer;
+pub(crate) mod lexer;
 mod prewhere;
 mod reader;
 mod request;

@@ -25,4 +25,4 @@ pub use ingest::{
     export_rows, insert_encoded, insert_rows, insert_stream, latest, list_bundles, load_bundle, tenants,
 };
 pub use kernel_log::{KernelLogSource, read_kernel_log};
-pub use remote::role_name;
+pub use remote::{AdminSql, role_name};

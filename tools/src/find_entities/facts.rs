@@ -1,17 +1,17 @@
 //! What `find_entities` says.
 
-use sightline_model::{Candidate, Evidence, EvidenceRow, FactPath, Outcome, Quantity, Relation};
+use sightline_model::{Candidate, Evidence, EvidenceRow, FactPath, Outcome, Quantity, Relation, Unit};
 
 use crate::find_entities::{EntityKind, NAME, matching};
 use crate::reading::{Content, evidence};
-use crate::sentence::{Sentence, WHOLE, at, fact};
+use crate::sentence::{Sentence, WHOLE, at, fact, format_for, row_value};
 use crate::tool::{Fetched, ToolOutput};
 
 /// So many are named in the sentence; the rows hold the rest.
 const MAX_NAMED: usize = 5;
 
 /// One piece of evidence a query: the first with what was found in all of them, the others for what they read.
-fn pieces(fetched: &[&Fetched], rows: Vec<EvidenceRow>) -> Vec<Evidence> {
+pub(super) fn pieces(fetched: &[&Fetched], rows: Vec<EvidenceRow>) -> Vec<Evidence> {
     let mut contents = vec![rows];
     contents.resize_with(fetched.len().max(1), Vec::new);
     fetched
@@ -43,14 +43,20 @@ pub(super) fn found(kind: EntityKind, fetched: &[&Fetched], mut rows: Vec<Eviden
         if head.rows.len() > MAX_NAMED {
             sentence = sentence.say("; and more");
         }
+        if kind == EntityKind::Job {
+            head.unit = Unit::Seconds;
+        }
         let mut claims = vec![sentence.cite(&head.id).finish()];
         if let [row] = head.rows.as_slice()
             && row.time.is_some()
         {
-            let last = Sentence::new()
+            let mut last = Sentence::new()
                 .entity(&head.id, &row.entity)
                 .say(if kind == EntityKind::Job { " began at " } else { " was last seen at " })
                 .time(at(&head.id, FactPath::RowTime { row: 0 }));
+            if let Some(seconds) = row.value {
+                last = last.say(" and ran for ").number(row_value(&head.id, 0), format_for(seconds, Unit::Seconds));
+            }
             claims.push(last.finish());
         }
         output.headline = claims.first().cloned();
@@ -66,6 +72,7 @@ pub(super) fn found(kind: EntityKind, fetched: &[&Fetched], mut rows: Vec<Eviden
 /// Nothing goes by that name, or there is nothing of the kind at all: the same words whether it is hidden or not there.
 pub(super) fn none(
     kind: EntityKind,
+    key: &str,
     words: Option<&str>,
     fetched: &[&Fetched],
     known: &[EvidenceRow],
@@ -73,14 +80,10 @@ pub(super) fn none(
 ) -> ToolOutput {
     let near = match words {
         // From a cut list the nearest name may be missing, and a wrong one would be offered.
-        Some(words) if !cut => matching::near(kind, words, known),
+        Some(words) if !cut => matching::near(key, words, known),
         Some(_) | None => Vec::new(),
     };
-    let shown = known
-        .iter()
-        .filter(|row| near.iter().any(|name| row.entity.get(kind.searched_key()) == Some(name)))
-        .cloned()
-        .collect();
+    let shown = known.iter().filter(|row| near.iter().any(|name| row.entity.get(key) == Some(name))).cloned().collect();
     let found = pieces(fetched, shown);
     let Some(head) = found.first() else { return ToolOutput::default() };
     let mut sentence = Sentence::new().say("no data: no such ").say(kind.plural()).say(" were seen in this window");
@@ -92,7 +95,7 @@ pub(super) fn none(
             if index > 0 {
                 sentence = sentence.say(", ");
             }
-            sentence = sentence.value(&head.id, kind.searched_key(), name);
+            sentence = sentence.value(&head.id, key, name);
         }
     }
     let headline = sentence.cite(&head.id).finish();

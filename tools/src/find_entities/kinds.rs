@@ -5,7 +5,10 @@ use serde::Deserialize;
 use sightline_model::{Dataset, Dim, TimeRange};
 use sightline_query::{Filter, Match, MetricPart, Order, Query, Shape};
 
-use crate::tool::ToolContext;
+use super::NAME;
+use crate::args::{FilterArg, dim, dims, filters};
+use crate::reading::entity_key;
+use crate::tool::{ToolContext, ToolError};
 
 macro_rules! kinds {
     ($($name:ident = $wire:literal, $many:literal;)*) => {
@@ -44,6 +47,8 @@ kinds! {
     Rack = "rack", "racks";
     Metric = "metric", "metrics";
     EventKind = "event_kind", "kinds of events";
+    Label = "label", "labels";
+    LabelValue = "label_value", "values of the label";
 }
 
 impl JsonSchema for EntityKind {
@@ -60,27 +65,43 @@ impl JsonSchema for EntityKind {
     }
 }
 
+/// What is asked besides the kind.
+pub(super) struct Wanted<'a> {
+    pub(super) range: TimeRange,
+    pub(super) filters: &'a [FilterArg],
+    /// The dataset of labels.
+    pub(super) dataset: Dataset,
+    /// The label whose values are asked for.
+    pub(super) label: Option<&'a str>,
+    /// Told apart by these.
+    pub(super) per: &'a [String],
+    /// The most rows of a query.
+    pub(super) limit: u32,
+}
+
 impl EntityKind {
     /// What to ask, of the datasets the asker may read; nothing when there is none.
-    pub(super) fn queries(self, context: &ToolContext<'_>, range: TimeRange, search: Option<&str>) -> Vec<Query> {
-        let limit = context.max_rows;
+    pub(super) fn queries(
+        self,
+        context: &ToolContext<'_>,
+        wanted: &Wanted<'_>,
+        search: Option<&str>,
+    ) -> Result<Vec<Query>, ToolError> {
+        let limit = wanted.limit;
         let contains = |dim: Dim| {
-            search.map(|text| Filter::Dim { dim, matches: Match::ContainsFold(text.to_owned()) }).into_iter().collect()
+            search.map(|text| Filter::Dim { dim, matches: Match::ContainsFold(text.to_owned()) }).into_iter()
         };
-        let queries: Vec<Query> = match self {
+        let mut queries: Vec<Query> = Vec::new();
+        match self {
             Self::Job => {
                 let dims = if search.is_some() { vec![Dim::JobId, Dim::Name] } else { vec![Dim::JobId] };
-                let shape = Shape::Rows { order: Order::Descending, limit };
-                dims.into_iter()
-                    .map(|dim| {
-                        query(
-                            Dataset::Jobs,
-                            range,
-                            if search.is_some() { contains(dim) } else { Vec::new() },
-                            shape.clone(),
-                        )
-                    })
-                    .collect()
+                for dim in dims {
+                    let shape = Shape::Rows { order: Order::Descending, limit };
+                    queries.push(wanted.query(Dataset::Jobs, contains(dim), shape)?);
+                }
+            }
+            Self::Label => {
+                queries.push(wanted.query(wanted.dataset, std::iter::empty(), Shape::LabelKeys { limit })?);
             }
             Self::Cluster
             | Self::Node
@@ -91,26 +112,27 @@ impl EntityKind {
             | Self::Pod
             | Self::Rack
             | Self::Metric
-            | Self::EventKind => self
-                .places()
-                .into_iter()
-                .map(|(dataset, of)| {
-                    let mut filters: Vec<Filter> = Vec::new();
-                    if let Some(named) = of.last() {
-                        filters.push(Filter::Dim { dim: named.clone(), matches: Match::Present });
+            | Self::EventKind
+            | Self::LabelValue => {
+                for (dataset, own) in self.places(wanted) {
+                    let mut conditions: Vec<Filter> = Vec::new();
+                    if let Some(named) = own.last() {
+                        conditions.push(Filter::Dim { dim: named.clone(), matches: Match::Present });
                         // A GPU is an index: what is looked for is its node.
                         let searched = if self == Self::Gpu { Dim::Node } else { named.clone() };
-                        filters.extend(contains(searched));
+                        conditions.extend(contains(searched));
                     }
-                    query(dataset, range, filters, Shape::Distinct { of, limit })
-                })
-                .collect(),
-        };
-        queries.into_iter().filter(|q| context.may_read(q.dataset)).collect()
+                    let per = dims(dataset, wanted.per).into_iter().filter(|dim| !own.contains(dim));
+                    let of = per.chain(own.iter().cloned()).collect();
+                    queries.push(wanted.query(dataset, conditions.into_iter(), Shape::Distinct { of, limit })?);
+                }
+            }
+        }
+        Ok(queries.into_iter().filter(|q| context.may_read(q.dataset)).collect())
     }
 
     /// The dimension by which it is known, last, behind what it belongs to.
-    fn places(self) -> Vec<(Dataset, Vec<Dim>)> {
+    fn places(self, wanted: &Wanted<'_>) -> Vec<(Dataset, Vec<Dim>)> {
         let label = |key: &str| Dim::Label(key.to_owned());
         match self {
             Self::Cluster => vec![(Dataset::Metrics, vec![Dim::Cluster]), (Dataset::Jobs, vec![Dim::Cluster])],
@@ -127,30 +149,52 @@ impl EntityKind {
             Self::Rack => vec![(Dataset::Metrics, vec![label("rack")])],
             Self::Metric => vec![(Dataset::Metrics, vec![Dim::Metric])],
             Self::EventKind => vec![(Dataset::Events, vec![Dim::Kind])],
-            Self::Job => Vec::new(),
+            Self::LabelValue => {
+                wanted.label.map(|name| (wanted.dataset, vec![dim(wanted.dataset, name)])).into_iter().collect()
+            }
+            Self::Job | Self::Label => Vec::new(),
         }
     }
 }
 
-fn query(dataset: Dataset, range: TimeRange, filters: Vec<Filter>, shape: Shape) -> Query {
-    Query { dataset, metric: None, part: MetricPart::Samples, range, filters, placement: None, threshold: None, shape }
-}
+impl Wanted<'_> {
+    fn query(
+        &self,
+        dataset: Dataset,
+        conditions: impl Iterator<Item = Filter>,
+        shape: Shape,
+    ) -> Result<Query, ToolError> {
+        let own = filters(NAME, dataset, self.filters)?;
+        Ok(Query {
+            dataset,
+            metric: None,
+            part: MetricPart::Samples,
+            range: self.range,
+            filters: conditions.chain(own).collect(),
+            placement: None,
+            threshold: None,
+            shape,
+        })
+    }
 
-impl EntityKind {
     /// The entity key whose text a search is held against.
-    pub(super) fn searched_key(self) -> &'static str {
-        match self {
-            Self::Gpu => "node",
-            Self::EventKind => "kind",
-            Self::Cluster
-            | Self::Node
-            | Self::Job
-            | Self::User
-            | Self::Service
-            | Self::Model
-            | Self::Pod
-            | Self::Rack
-            | Self::Metric => self.as_str(),
+    pub(super) fn searched_key(&self, kind: EntityKind) -> String {
+        match kind {
+            EntityKind::Gpu => "node".to_owned(),
+            EntityKind::EventKind => "kind".to_owned(),
+            EntityKind::LabelValue => {
+                self.label.map(|name| entity_key(&dim(self.dataset, name)).to_owned()).unwrap_or_default()
+            }
+            EntityKind::Cluster
+            | EntityKind::Node
+            | EntityKind::Job
+            | EntityKind::User
+            | EntityKind::Service
+            | EntityKind::Model
+            | EntityKind::Pod
+            | EntityKind::Rack
+            | EntityKind::Metric
+            | EntityKind::Label => kind.as_str().to_owned(),
         }
     }
 }

@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use sightline_model::{Dataset, EvidenceRow};
+use jiff::Timestamp;
+use sightline_model::EvidenceRow;
 use sightline_query::{Catalogue, Resolution};
 
 use crate::absence::distinct_rows;
-use crate::find_entities::EntityKind;
-use crate::list_rows::{list_rows, text_of};
+use crate::find_entities::{EntityKind, jobs};
+use crate::list_rows::text_of;
 use crate::tool::{Fetched, ToolContext, ToolError};
 
 /// How alike two names must be to be offered, by Jaro-Winkler: `atlas-n7` and `atlas-n07` have 0.98, unrelated names of one
@@ -20,21 +21,22 @@ pub(super) fn found(
     kind: EntityKind,
     words: Option<&str>,
     context: &ToolContext<'_>,
+    started_from: Option<Timestamp>,
     fetched: &[&Fetched],
 ) -> Result<Vec<EvidenceRow>, ToolError> {
     let mut things: BTreeMap<BTreeMap<String, String>, EvidenceRow> = BTreeMap::new();
     for part in fetched {
-        let rows = if part.query.dataset() == Dataset::Jobs && kind == EntityKind::Job {
-            list_rows(part)?
-        } else {
-            distinct_rows(part)?
-        };
+        let rows = if kind == EntityKind::Job { jobs::rows(part, started_from)? } else { distinct_rows(part)? };
         for mut row in rows {
             if kind == EntityKind::Metric {
                 describe_metric(&mut row, context.catalogue);
                 if words.is_some_and(|words| !metric_matches(&row, words, context.catalogue)) {
                     continue;
                 }
+            }
+            // All keys are fetched: a label has no place where a part of its name could be looked for.
+            if kind == EntityKind::Label && words.is_some_and(|words| !holds(row.entity.get("label"), words)) {
+                continue;
             }
             match things.get_mut(&row.entity) {
                 Some(there) if there.time < row.time => there.time = row.time,
@@ -60,23 +62,26 @@ fn describe_metric(row: &mut EvidenceRow, catalogue: &Catalogue) {
 }
 
 fn metric_matches(row: &EvidenceRow, words: &str, catalogue: &Catalogue) -> bool {
-    let needle = words.to_lowercase();
     let canonical = row.fields.get("canonical");
     let meant = match catalogue.resolve(words) {
         Resolution::Exact(metric) => canonical.is_some_and(|id| id == metric.id()),
         Resolution::Ambiguous(list) => canonical.is_some_and(|id| list.iter().any(|m| m.id() == id)),
         Resolution::Unknown { .. } => false,
     };
-    let holds = |text: Option<&String>| text.is_some_and(|t| t.to_lowercase().contains(&needle));
-    meant || holds(row.entity.get("metric")) || holds(canonical)
+    meant || holds(row.entity.get("metric"), words) || holds(canonical, words)
+}
+
+/// Whether a text contains words, without regard to case.
+fn holds(text: Option<&String>, words: &str) -> bool {
+    text.is_some_and(|text| text.to_lowercase().contains(&words.to_lowercase()))
 }
 
 /// The names that come near what was looked for, nearest first.
-pub(super) fn near(kind: EntityKind, words: &str, known: &[EvidenceRow]) -> Vec<String> {
+pub(super) fn near(key: &str, words: &str, known: &[EvidenceRow]) -> Vec<String> {
     let needle = words.to_lowercase();
     let mut scored: Vec<(f64, &str)> = known
         .iter()
-        .map(|row| text_of(row, kind.searched_key()))
+        .map(|row| text_of(row, key))
         .map(|name| (strsim::jaro_winkler(&needle, &name.to_lowercase()), name))
         .filter(|(score, _)| *score >= NEAR)
         .collect();

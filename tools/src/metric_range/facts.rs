@@ -4,9 +4,9 @@ use sightline_model::{
     Aggregation, Entity, Evidence, EvidenceId, FactPath, Outcome, Relation, Series, Stat, Stats, Unit,
 };
 
-use crate::measure::Measure;
+use crate::measure::{Derived, EVERY, Measure};
 use crate::reading::{stat, stats};
-use crate::sentence::{Sentence, WHOLE, at, fact, format_for, stat_of};
+use crate::sentence::{Sentence, WHOLE, at, fact, format_for, row_value, stat_of};
 use crate::tool::ToolOutput;
 
 /// More series than this are not described one by one.
@@ -23,10 +23,25 @@ pub(super) fn output(measure: &Measure, evidence: Vec<Evidence>, fixed: &Entity)
         let claims = describe(measure, values, fixed);
         output.claims = claims.into_iter().map(|s| cited.iter().fold(s, |s, id| s.cite(id)).finish()).collect();
         output.headline = output.claims.first().cloned();
-        output.data_health = health(values);
+        if matches!(measure.derived, Some(Derived::Ratio { .. })) {
+            // The parts come with gaps of their own.
+            output.data_health = evidence.iter().skip(1).flat_map(health).collect();
+            output.data_health.dedup();
+            output.data_health.extend(undivided(values));
+            if values.series.is_empty() {
+                output.outcome = Some(Outcome::InsufficientData);
+            }
+        } else {
+            output.data_health = health(values);
+        }
     }
     output.evidence = evidence;
     output
+}
+
+fn undivided(values: &Evidence) -> Option<String> {
+    let without = values.rows.last().and_then(|row| row.value).filter(|n| *n > 0.0);
+    without.map(|_| "a step without a ratio is not zero: what it is divided by is missing or zero there".to_owned())
 }
 
 fn describe(measure: &Measure, values: &Evidence, fixed: &Entity) -> Vec<Sentence> {
@@ -37,11 +52,11 @@ fn describe(measure: &Measure, values: &Evidence, fixed: &Entity) -> Vec<Sentenc
     } else {
         if let Some(all) = &values.stats {
             let mut sentence = subject(measure, values, &Entity::new(), fixed);
-            sentence = level(sentence, measure, &values.id, &Entity::new(), all, unit);
+            sentence = level(sentence, measure, values, &Entity::new(), all, unit);
             sentences.push(sentence.say(", over ").number(fact(&values.id, FactPath::Total), WHOLE).say(" series"));
         }
         if values.series.len() <= MAX_DESCRIBED {
-            for series in &values.series {
+            for series in values.series.iter().filter(|series| can_be_named(values, &series.entity)) {
                 sentences
                     .extend(stats(std::slice::from_ref(series)).map(|s| of_series(measure, values, series, &s, fixed)));
             }
@@ -51,6 +66,10 @@ fn describe(measure: &Measure, values: &Evidence, fixed: &Entity) -> Vec<Sentenc
         }
     }
     sentences.extend(stopped(values));
+    if let (Some(Derived::Ratio { .. }), Some(row)) = (&measure.derived, values.rows.len().checked_sub(1)) {
+        let without = Sentence::new().number(row_value(&values.id, row), WHOLE);
+        sentences.push(without.say(" steps have no ratio: what it is divided by is missing or zero there"));
+    }
     sentences
 }
 
@@ -58,40 +77,68 @@ fn describe(measure: &Measure, values: &Evidence, fixed: &Entity) -> Vec<Sentenc
 pub(crate) fn subject(measure: &Measure, values: &Evidence, entity: &Entity, fixed: &Entity) -> Sentence {
     let mut whole = fixed.clone();
     whole.extend(entity.clone());
-    let sentence = Sentence::new()
-        .say(match measure.aggregation {
-            Aggregation::Avg | Aggregation::Last | Aggregation::Min | Aggregation::Max => "",
-            Aggregation::Rate => "the rate of ",
-            Aggregation::Increase => "the increase of ",
-            Aggregation::Sum => "the sum of samples of ",
-            Aggregation::Count => "the number of samples of ",
-            Aggregation::Stddev => "the standard deviation of ",
-            Aggregation::P50 => "the median of ",
-            Aggregation::P90 => "p90 of ",
-            Aggregation::P95 => "p95 of ",
-            Aggregation::P99 => "p99 of ",
-            Aggregation::TimeAvg => "the mean over time of ",
-            Aggregation::FractionAbove => "the share of time above the threshold of ",
-            Aggregation::FractionBelow => "the share of time below the threshold of ",
-        })
-        .value(&values.id, "metric", &measure.metric);
+    let mut sentence = Sentence::new().say(match &measure.derived {
+        Some(Derived::Delta) => "the change from point to point of ",
+        Some(Derived::MovingAverage) => "the moving average of ",
+        Some(Derived::Cumulative) => "the running sum of ",
+        Some(Derived::Ratio { .. }) => "the ratio of ",
+        None => "",
+    });
+    sentence = match measure.aggregation {
+        Aggregation::Avg | Aggregation::Last | Aggregation::Min | Aggregation::Max => sentence,
+        Aggregation::Rate => sentence.say("the rate of "),
+        Aggregation::Increase => sentence.say("the increase of "),
+        Aggregation::Sum => sentence.say("the sum of samples of "),
+        Aggregation::Count => sentence.say("the number of samples of "),
+        Aggregation::Stddev => sentence.say("the standard deviation of "),
+        Aggregation::P50 => sentence.say("the median of "),
+        Aggregation::P90 => sentence.say("p90 of "),
+        Aggregation::P95 => sentence.say("p95 of "),
+        Aggregation::P99 => sentence.say("p99 of "),
+        Aggregation::TimeAvg => sentence.say("the mean over time of "),
+        Aggregation::FractionAbove => threshold(sentence.say("the share of time above "), values).say(" of "),
+        Aggregation::FractionBelow => threshold(sentence.say("the share of time below "), values).say(" of "),
+    };
+    sentence = if measure.is_every() {
+        // One of them may be named by a filter or by what tells the series apart.
+        match whole.remove("metric") {
+            Some(name) => sentence.value(&values.id, "metric", &name),
+            None => sentence.say("every metric"),
+        }
+    } else {
+        sentence.value(&values.id, "metric", &measure.metric)
+    };
+    if let Some(Derived::Ratio { to, .. }) = &measure.derived {
+        sentence = match to.as_str() {
+            EVERY => sentence.say(" to every metric"),
+            name => sentence.say(" to ").value(&values.id, "divided_by", name),
+        };
+    }
     if whole.is_empty() { sentence } else { sentence.say(" of ").entity(&values.id, &whole) }
+}
+
+fn threshold(sentence: Sentence, values: &Evidence) -> Sentence {
+    match values.labels.get("threshold") {
+        Some(threshold) => sentence.value(&values.id, "threshold", threshold),
+        None => sentence.say("the threshold"),
+    }
 }
 
 fn of_series(measure: &Measure, values: &Evidence, series: &Series, stats: &Stats, fixed: &Entity) -> Sentence {
     let sentence = subject(measure, values, &series.entity, fixed);
-    level(sentence, measure, &values.id, &series.entity, stats, measure.unit())
+    level(sentence, measure, values, &series.entity, stats, measure.unit())
 }
 
 /// The level of one series, or of all together for an empty entity, in the words that fit the aggregation.
 fn level(
     sentence: Sentence,
     measure: &Measure,
-    id: &EvidenceId,
+    values: &Evidence,
     entity: &Entity,
     stats: &Stats,
     unit: Unit,
 ) -> Sentence {
+    let id = &values.id;
     let number = |sentence: Sentence, which: Stat, value: f64| {
         sentence.number(stat_of(id, entity, which), format_for(value, unit))
     };
@@ -111,9 +158,18 @@ fn level(
             stat_of(id, entity, Stat::Max),
         );
     }
+    if measure.derived.is_some() {
+        let sentence = number(sentence.say(" averaged "), Stat::Mean, stats.mean);
+        return between(sentence, number, stats);
+    }
     match measure.aggregation {
         Aggregation::Max => number(sentence.say(" peaked at "), Stat::Max, stats.max),
         Aggregation::Min => number(sentence.say(" was never below "), Stat::Min, stats.min),
+        // Of several series none is the last.
+        Aggregation::Last if !can_be_named(values, entity) => {
+            let sentence = number(sentence.say(" averaged "), Stat::Mean, stats.mean);
+            between(sentence, number, stats)
+        }
         Aggregation::Last => {
             let sentence = number(sentence.say(" was last "), Stat::Last, stats.last);
             between(sentence, number, stats)
@@ -158,6 +214,9 @@ fn extreme(measure: &Measure, values: &Evidence, fixed: &Entity, relation: Relat
     } else {
         (values.series.iter().min_by(by_mean)?, " was the lowest on average, ")
     };
+    if !can_be_named(values, &series.entity) {
+        return None;
+    }
     let others: Vec<f64> = values.series.iter().filter(|s| s.entity != series.entity).filter_map(mean).collect();
     let peers = sightline_analysis::median(&others)?;
     let own = mean(series)?;
@@ -179,13 +238,20 @@ fn extreme(measure: &Measure, values: &Evidence, fixed: &Entity, relation: Relat
     )
 }
 
+/// Whether a fact about this entity is about one series. Samples that lack what tells the others apart, such as those of no node,
+/// are named by less than the others are, and so by what fits them too.
+fn can_be_named(values: &Evidence, entity: &Entity) -> bool {
+    let fits = |series: &&Series| entity.iter().all(|(key, value)| series.entity.get(key) == Some(value));
+    values.series.iter().filter(fits).count() == 1
+}
+
 /// Series that end in the middle of the window: a device that stops reporting is not at zero.
 fn stopped(values: &Evidence) -> Vec<Sentence> {
     values
         .coverage
         .gaps
         .iter()
-        .filter(|gap| gap.to == values.to && !gap.entity.is_empty())
+        .filter(|gap| gap.to == values.to && !gap.entity.is_empty() && can_be_named(values, &gap.entity))
         .take(MAX_STOPPED)
         .map(|gap| {
             Sentence::new()

@@ -1,9 +1,9 @@
 //! Evidence from what was fetched: what was read, how, and how complete it is.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use sightline_model::rows::Labels;
-use sightline_model::{Aggregation, Coverage, Evidence, EvidenceRow, MetricKind, Series, Stat, Unit};
+use sightline_model::{Aggregation, Coverage, Evidence, EvidenceRow, MetricKind, Read, Series, Stat, Unit};
 use sightline_query::{Filter, Match, MetricPart, Shape};
 
 use crate::reading::coverage::coverage;
@@ -36,8 +36,7 @@ pub fn evidence(fetched: &Fetched, tool: &str, n: usize, content: Content) -> Ev
     };
     let (series, rows, coverage) = match content {
         Content::Series(series) => {
-            let rows =
-                if series.len() <= MAX_SERIES_ROWS { series.iter().filter_map(mean_row).collect() } else { Vec::new() };
+            let rows = mean_rows(&series);
             let coverage = coverage(&series, range, step_ms.unwrap_or(0));
             (series, rows, coverage)
         }
@@ -72,6 +71,25 @@ pub fn evidence(fetched: &Fetched, tool: &str, n: usize, content: Content) -> Ev
         sql: Some(fetched.sql.clone()),
         params: fetched.params.clone(),
         entry_id: None,
+    }
+}
+
+/// Evidence for series that were computed from those of another piece: what was read, and how, stands there.
+pub(crate) fn derived(from: &Evidence, n: usize, series: Vec<Series>) -> Evidence {
+    let held = series.len() as u64;
+    Evidence {
+        id: evidence_id(n),
+        points: series.iter().map(|s| s.points.len() as u64).sum(),
+        stats: stats(&series),
+        rows: mean_rows(&series),
+        series,
+        total: held,
+        returned: held,
+        read: Read::default(),
+        query_id: None,
+        sql: None,
+        params: BTreeMap::new(),
+        ..from.clone()
     }
 }
 
@@ -117,6 +135,10 @@ fn unit(fetched: &Fetched, aggregation: Option<Aggregation>) -> Unit {
         MetricPart::Samples | MetricPart::Sum => metric.kind,
     };
     aggregation.map_or(metric.unit, |a| unit_of(kind, metric.unit, a))
+}
+
+fn mean_rows(series: &[Series]) -> Vec<EvidenceRow> {
+    if series.len() <= MAX_SERIES_ROWS { series.iter().filter_map(mean_row).collect() } else { Vec::new() }
 }
 
 fn mean_row(series: &Series) -> Option<EvidenceRow> {

@@ -93,7 +93,7 @@ pub fn rank_histogram_quantiles(buckets: &Fetched, group_by: &[Dim], q: f64) -> 
         .into_iter()
         .filter_map(|(entity, buckets)| {
             let count = observations(observed(&buckets))?;
-            Some(Ranked { entity, value: histogram_quantile(q, &buckets)?, count })
+            Some(Ranked { entity, value: histogram_quantile(q, &buckets)?, count, at: None })
         })
         .collect())
 }
@@ -110,7 +110,7 @@ pub fn rank_histogram_mean(sum: &Fetched, count: &Fetched, group_by: &[Dim]) -> 
         .filter_map(|r| {
             let n = *counts.get(&r.entity)?;
             let count = observations(n)?;
-            Some(Ranked { entity: r.entity, value: r.value / n, count })
+            Some(Ranked { entity: r.entity, value: r.value / n, count, at: None })
         })
         .collect())
 }

@@ -1,5 +1,6 @@
 //! Groups over a whole window, with one value each.
 
+use jiff::Timestamp;
 use sightline_model::{Aggregation, Dim, Entity};
 use sightline_query::Order;
 
@@ -19,6 +20,8 @@ pub struct Ranked {
     pub value: f64,
     /// The samples behind it.
     pub count: u64,
+    /// When it was sampled, where it is one sample's value (the smallest, the largest, the last).
+    pub at: Option<Timestamp>,
 }
 
 /// The groups of a [`sightline_query::Shape::Rank`] query in the order of their entities; [`sort_ranked`] ranks them. Groups
@@ -29,29 +32,30 @@ pub struct Ranked {
 pub fn read_rank(fetched: &Fetched, group_by: &[Dim], aggregation: Aggregation) -> Result<Vec<Ranked>, ToolError> {
     let table = Table::new(&fetched.result);
     if matches!(aggregation, Aggregation::Rate | Aggregation::Increase) {
-        let mut groups: Groups<'_, Option<(f64, u64)>> = Groups::new(&table, group_by)?;
+        let mut groups: Groups<'_, Option<Value>> = Groups::new(&table, group_by)?;
         for (row, steps) in stored_series(fetched, &table, None)? {
             let state = groups.of(row);
             for gain in gains(steps) {
-                let (value, count) = state.unwrap_or((0.0, 0));
-                *state = Some((value + amount(&gain, aggregation), count + gain.count));
+                let there = state.unwrap_or_default();
+                let value = there.value + amount(&gain, aggregation);
+                *state = Some(Value { value, count: there.count + gain.count, at: None });
             }
         }
         return Ok(ranked(groups));
     }
     if matches!(aggregation, Aggregation::TimeAvg | Aggregation::FractionAbove | Aggregation::FractionBelow) {
         let groups = held_groups(fetched, &table, group_by, aggregation)?.into_sorted();
-        let ranked = |(entity, held): (Entity, Held)| Some(Ranked { entity, value: held.value()?, count: held.count });
+        let ranked =
+            |(entity, held): (Entity, Held)| Some(Ranked { entity, value: held.value()?, count: held.count, at: None });
         return Ok(groups.into_iter().filter_map(ranked).collect());
     }
-    match plain(fetched, &table, group_by, aggregation, combines(aggregation))? {
+    match plain(&table, group_by, aggregation, combines(aggregation))? {
         Some(ranked) => Ok(ranked),
-        None => Ok(plain(fetched, &table, &queried_dims(fetched), aggregation, true)?.unwrap_or_default()),
+        None => Ok(plain(&table, &queried_dims(fetched), aggregation, true)?.unwrap_or_default()),
     }
 }
 
 fn plain(
-    fetched: &Fetched,
     table: &Table<'_>,
     group_by: &[Dim],
     aggregation: Aggregation,
@@ -59,26 +63,45 @@ fn plain(
 ) -> Result<Option<Vec<Ranked>>, ToolError> {
     let value = table.column("value")?;
     // Lines and events are counted: their value is their number of rows.
-    let count = if fetched.query.metric().is_some() { table.column("count")? } else { value };
-    let mut groups: Groups<'_, Option<(f64, u64)>> = Groups::new(table, group_by)?;
+    let count = table.optional("count").unwrap_or(value);
+    let at = table.optional("at");
+    let mut groups: Groups<'_, Option<Value>> = Groups::new(table, group_by)?;
     for row in table.rows() {
-        let Some(v) = table.number(row, value) else { continue };
-        let new = (v, table.count(row, count));
+        let Some(number) = table.number(row, value) else { continue };
+        let at = at.and_then(|column| table.time(row, column));
+        let new = Value { value: number, count: table.count(row, count), at };
         let state = groups.of(row);
         match state {
             None => *state = Some(new),
             Some(_) if !may_combine => return Ok(None),
-            Some(there) => *there = (combined_value(aggregation, *there, new), there.1 + new.1),
+            Some(there) => *there = there.with(new, aggregation),
         }
     }
     Ok(Some(ranked(groups)))
 }
 
-fn ranked(groups: Groups<'_, Option<(f64, u64)>>) -> Vec<Ranked> {
+/// What a group's rows come to so far.
+#[derive(Clone, Copy, Debug, Default)]
+struct Value {
+    value: f64,
+    count: u64,
+    at: Option<Timestamp>,
+}
+
+impl Value {
+    fn with(self, other: Self, aggregation: Aggregation) -> Self {
+        let value = combined_value(aggregation, (self.value, self.count), (other.value, other.count));
+        // The sample that gave the value; of equal ones the earlier.
+        let at = [self, other].into_iter().filter(|part| part.value == value).filter_map(|part| part.at).min();
+        Self { value, count: self.count + other.count, at }
+    }
+}
+
+fn ranked(groups: Groups<'_, Option<Value>>) -> Vec<Ranked> {
     groups
         .into_sorted()
         .into_iter()
-        .filter_map(|(entity, state)| state.map(|(value, count)| Ranked { entity, value, count }))
+        .filter_map(|(entity, state)| state.map(|Value { value, count, at }| Ranked { entity, value, count, at }))
         .collect()
 }
 

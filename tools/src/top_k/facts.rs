@@ -8,6 +8,7 @@ use crate::metric_range::subject;
 use crate::reading::Ranked;
 use crate::sentence::{Sentence, WHOLE, fact, format_for, row_value};
 use crate::tool::ToolOutput;
+use crate::top_k::groups::{COMPARED, MEAN};
 
 /// So many of the ranked are named in sentences; the rows hold the rest.
 const MAX_NAMED: usize = 5;
@@ -23,7 +24,9 @@ pub(super) fn output(
 ) -> ToolOutput {
     let mut output = ToolOutput { outcome: Some(Outcome::Answered), ..ToolOutput::default() };
     if let Some(values) = evidence.first() {
-        let sentences = describe(measure, values, ranked, order, fixed);
+        let groups = evidence.last().map_or(values, |last| last);
+        let mut sentences = describe(measure, values, ranked, order, fixed);
+        sentences.extend(about_groups(groups, ranked, values.total));
         output.claims =
             sentences.into_iter().map(|s| evidence.iter().fold(s, |s, piece| s.cite(&piece.id)).finish()).collect();
         output.headline = output.claims.first().cloned();
@@ -77,6 +80,26 @@ fn describe(measure: &Measure, values: &Evidence, ranked: &[Ranked], order: Orde
         );
     }
     sentences
+}
+
+/// How many of those compared are left, and what they come to.
+fn about_groups(groups: &Evidence, ranked: &[Ranked], left: u64) -> Option<Sentence> {
+    let id = &groups.id;
+    let compared = groups.rows.get(COMPARED)?.value?;
+    if ranked.is_empty() {
+        let none = Sentence::new().say("none of the ").number(row_value(id, COMPARED), WHOLE);
+        return Some(none.say(" groups fits `above`, `below` and `min_samples`"));
+    }
+    if compared <= left as f64 {
+        return None;
+    }
+    let mean = groups.rows.get(MEAN)?.value?;
+    Some(
+        Sentence::new()
+            .number(row_value(id, COMPARED), WHOLE)
+            .say(" groups were compared; the mean of those within the bounds is ")
+            .number(row_value(id, MEAN), format_for(mean, groups.unit)),
+    )
 }
 
 fn health(ranked: &[Ranked]) -> Vec<String> {

@@ -4,7 +4,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use jiff::civil::DateTime;
@@ -113,6 +113,8 @@ pub(crate) struct Watched {
     inner: Arc<dyn Engine>,
     pub(crate) runs: AtomicU64,
     pub(crate) estimates: AtomicU64,
+    /// Whether a query that is run never ends.
+    pub(crate) hangs: AtomicBool,
     /// The GPUs to pretend, each with a sample a second at all times.
     pretended_gpus: Option<u64>,
 }
@@ -120,7 +122,7 @@ pub(crate) struct Watched {
 impl Engine for Watched {
     fn run<'a>(&'a self, query: &'a ExecutableQuery) -> BoxFuture<'a, Result<ResultSet, EngineError>> {
         self.runs.fetch_add(1, Ordering::Relaxed);
-        self.inner.run(query)
+        if self.hangs.load(Ordering::Relaxed) { Box::pin(std::future::pending()) } else { self.inner.run(query) }
     }
 
     fn estimate<'a>(&'a self, query: &'a ExecutableQuery) -> BoxFuture<'a, Result<Estimate, EngineError>> {
@@ -185,6 +187,7 @@ impl Bounded {
             inner: Arc::clone(&assistant.engine),
             runs: AtomicU64::new(0),
             estimates: AtomicU64::new(0),
+            hangs: AtomicBool::new(false),
             pretended_gpus,
         });
         let policies = match changes {

@@ -120,9 +120,10 @@ fn hold(place: &str, bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     for canary in [TENANT, DIGITS] {
         if let Some(at) = text.find(canary) {
-            let from = text.floor_char_boundary(at.saturating_sub(200));
-            let to = text.floor_char_boundary((at + 200).min(text.len()));
-            panic!("{place} holds a row of the tenant that nobody asks as: …{}…", &text[from..to]);
+            let around: Vec<char> = text.chars().collect();
+            let at = text.get(..at).unwrap_or_default().chars().count();
+            let around: String = around.iter().skip(at.saturating_sub(200)).take(400).collect();
+            panic!("{place} holds a row of the tenant that nobody asks as: …{around}…");
         }
     }
 }

@@ -3,15 +3,16 @@
 use std::path::Path;
 
 use sightline_audit::{AuditKey, AuditReader, Verdict};
-use sightline_engine::{FenceUnproved, Proof};
-use sightline_policies::Policies;
+use sightline_engine::{AdminSql, FenceUnproved, Proof};
+use sightline_guard::{Bounds, Mapping};
+use sightline_policies::{Limits, Policies};
 use sightline_query::Catalogue;
 
 use super::engine::library;
 use super::{CommandError, failed};
-use crate::config::Config;
+use crate::config::{Config, DEFAULT_USER};
 use crate::output;
-use crate::stations::{Data, OpenError, Stations};
+use crate::stations::{Data, OWN_DATABASE, OpenError, Stations, known_tenants};
 
 /// Runs every check and prints its outcome.
 ///
@@ -37,6 +38,38 @@ pub async fn doctor(config: &Config) -> Result<(), CommandError> {
     }
     audit(config, &mut report);
     report.end()
+}
+
+/// Prints what an administrator runs on a ClickHouse of one's own: a role for each of these tenants, or for those that principals
+/// belong to.
+///
+/// # Errors
+/// When the shipped policies are broken, or nothing can be printed.
+pub fn admin_sql(config: &Config, tenants: Vec<String>) -> Result<(), CommandError> {
+    let policies = Policies::builtin().map_err(failed)?;
+    let tenants = if tenants.is_empty() { known_tenants(&policies) } else { tenants.into_iter().collect() };
+    let server = config.clickhouse.as_ref();
+    let mapping = Mapping::native(server.map_or(OWN_DATABASE, |server| &server.database)).map_err(failed)?;
+    let widest = widest(&policies);
+    let user = server.map_or(DEFAULT_USER, |server| &server.user);
+    let sql = AdminSql { user, mapping: &mapping, tenants: &tenants, widest: &widest };
+    output::result(sql.script().trim_end()).map_err(failed)
+}
+
+/// The widest bounds of any principal: the server's own limit for the user as whom all of them read.
+fn widest(policies: &Policies) -> Bounds {
+    let limits: Vec<Limits> = policies.principals().iter().map(|principal| policies.limits(principal)).collect();
+    let most = |bound: fn(&Limits) -> u64| limits.iter().map(bound).max().unwrap_or_default();
+    Bounds {
+        max_rows_to_read: most(|limits| limits.max_rows_read),
+        max_bytes_to_read: most(|limits| limits.max_bytes_read),
+        max_memory_usage: most(|limits| limits.max_memory_bytes),
+        max_execution_seconds: most(|limits| limits.max_seconds),
+        // A text asks for one row more than a reader gets, to know whether there are more.
+        max_result_rows: most(|limits| limits.max_result_rows).saturating_add(1),
+        max_result_bytes: most(|limits| limits.max_result_bytes),
+        force_primary_key: true,
+    }
 }
 
 fn audit(config: &Config, report: &mut Report) {

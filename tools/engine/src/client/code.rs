@@ -30,6 +30,8 @@ impl Failure {
     /// The error for the reader of an answer.
     pub(super) fn into_engine_error(self, bounds: &Bounds) -> EngineError {
         match self {
+            // UNKNOWN_ROLE, SET_NON_GRANTED_ROLE, SETTING_CONSTRAINT_VIOLATION: the server's user is not set up for this tenant or bound.
+            Self::Code(511 | 512 | 452) => EngineError::NotGranted,
             Self::Code(code) => EngineError::from_code(code, bounds),
             Self::Status(401 | 403) => EngineError::NotGranted,
             Self::Status(_) | Self::Connection => EngineError::Unreachable,

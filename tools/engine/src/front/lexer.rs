@@ -186,7 +186,7 @@ pub(super) fn unquote(token: &[u8]) -> Option<Vec<u8>> {
 }
 
 /// A string literal of ClickHouse for any bytes.
-pub(super) fn string_literal(value: &[u8]) -> Vec<u8> {
+pub(crate) fn string_literal(value: &[u8]) -> Vec<u8> {
     let mut literal = Vec::with_capacity(value.len() + 2);
     literal.push(b'\'');
     for byte in value {

@@ -128,9 +128,9 @@ impl RequestSettings {
     /// The SET statements for a fresh connection, in order; `readonly` comes last and alone.
     pub(super) fn statements(&self, user: EngineUser, query_id: &str, readonly: Option<&str>) -> Vec<Vec<u8>> {
         let own = [("allow_introspection_functions", "0"), ("implicit_select", "0"), ("log_comment", query_id)];
-        let (defaults, always): (&[(&str, &str)], &[(&str, &str)]) = match user {
-            EngineUser::Reader => (&READER_DEFAULTS, &READER_ALWAYS),
-            EngineUser::Writer => (&[], &[]),
+        let (defaults, always) = match user {
+            EngineUser::Reader => (READER_DEFAULTS.as_slice(), READER_ALWAYS.as_slice()),
+            EngineUser::Writer => (&[] as &[_], &[] as &[_]),
         };
         let given = self.plain.iter().map(|(name, value)| (name.as_str(), value.as_str()));
         let pairs = own.into_iter().chain(defaults.iter().copied()).chain(given).chain(always.iter().copied());

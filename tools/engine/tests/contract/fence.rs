@@ -1,6 +1,10 @@
 //! The second fence: what the reader cannot reach when the guard's text is wrong.
 
-use sightline_engine::EngineUser;
+use std::collections::BTreeSet;
+
+use sightline_engine::native::{self, DatabaseName};
+use sightline_engine::{AdminSql, ClickHouseEngine, Endpoint, EngineUser, ProofFault, SecondFence, role_name};
+use sightline_guard::{Bounds, Mapping};
 
 use crate::target::{Target, code};
 
@@ -101,6 +105,54 @@ async fn the_engine_itself_refuses_what_readonly_forbids() {
     ] {
         let error = client.query(sql).execute().await.unwrap_err();
         assert_eq!(code(&error), 164, "{sql}: {error}");
+    }
+    target.end().await;
+}
+
+/// Runs what an administrator runs, and proves it. It makes and drops a user, a profile, roles and a database of its own.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_an_administrator_runs_on_a_server_is_proved_there() {
+    let Some(target) = Target::remote().await else { return };
+    let (user, password) = ("sightline_contract", "contract-9-Fence");
+    let (admin, database) = (target.writer(), DatabaseName::new("sightline_contract").unwrap());
+    let mapping = Mapping::native(database.as_str()).unwrap();
+    let tenants = BTreeSet::from(["atlas".to_owned(), "it's".to_owned()]);
+    admin.query(&format!("DROP DATABASE IF EXISTS {database}")).execute().await.unwrap();
+    for statement in native::statements(&database) {
+        admin.query(&statement).execute().await.unwrap();
+    }
+    let rows =
+        format!("INSERT INTO {database}.logs (tenant, time, body) VALUES ('atlas', now(), 'a'), ('other', now(), 'b')");
+    admin.query(&rows).execute().await.unwrap();
+    let widest = Bounds {
+        max_rows_to_read: 1_000_000,
+        max_bytes_to_read: 1_000_000_000,
+        max_memory_usage: 1_000_000_000,
+        max_execution_seconds: 30,
+        max_result_rows: 1000,
+        max_result_bytes: 64 << 20,
+        force_primary_key: true,
+    };
+    let sql = AdminSql { user, mapping: &mapping, tenants: &tenants, widest: &widest };
+    for statement in sql.statements() {
+        let statement = statement.replace("put a long random password here", password);
+        admin.query_raw(&statement).execute().await.unwrap();
+    }
+    let client = ClickHouseEngine::new(&Endpoint::new(&target.url, user, password), SecondFence::AtServer);
+    client.prove_fence(&mapping, &tenants).await.unwrap();
+    // A tenant without a role, and a role that sees too much, are found.
+    let more = BTreeSet::from(["atlas".to_owned(), "late".to_owned()]);
+    let missing = client.prove_fence(&mapping, &more).await.unwrap_err().proofs;
+    assert!(missing.iter().any(|proof| matches!(proof.outcome, Err(ProofFault::NoRole { .. }))), "{missing:?}");
+    let role = role_name("atlas");
+    admin.query_raw(&format!("ALTER ROW POLICY `{role}` ON {database}.logs USING 1")).execute().await.unwrap();
+    let leaking = client.prove_fence(&mapping, &tenants).await.unwrap_err().proofs;
+    assert!(leaking.iter().any(|p| p.outcome == Err(ProofFault::Rows { table: "logs".to_owned() })), "{leaking:?}");
+    for tenant in ["atlas", "it's", native::CANARY_TENANT] {
+        admin.query_raw(&format!("DROP ROLE IF EXISTS `{}`", role_name(tenant))).execute().await.unwrap();
+    }
+    for statement in [format!("DROP USER IF EXISTS {user}"), format!("DROP DATABASE IF EXISTS {database}")] {
+        admin.query_raw(&statement).execute().await.unwrap();
     }
     target.end().await;
 }

@@ -31,6 +31,11 @@ impl Target {
         }
     }
 
+    /// The server that the environment names, if it does; its user must be an administrator.
+    pub(crate) async fn remote() -> Option<Self> {
+        if text("SIGHTLINE_TEST_CLICKHOUSE_URL").is_some() { Some(Self::any().await) } else { None }
+    }
+
     /// A fresh embedded engine, unless the tests run against another server.
     pub(crate) async fn embedded() -> Option<Self> {
         if text("SIGHTLINE_TEST_CLICKHOUSE_URL").is_some() { None } else { Some(Self::started().await) }

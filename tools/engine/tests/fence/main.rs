@@ -1,9 +1,16 @@
 //! The second fence: what it keeps out when the guard is wrong, and that nothing is answered before it is proved.
 
-#![expect(clippy::unwrap_used, clippy::panic, reason = "the helpers of tests fail by panicking, as tests do")]
-
+#[cfg(test)]
+mod admin_sql;
+#[cfg(test)]
+#[path = "../ingest_engine/admitted.rs"]
+mod admitted;
+#[cfg(test)]
 mod corpus;
+#[cfg(test)]
 #[path = "../ingest_engine/engine.rs"]
 mod engine;
+#[cfg(test)]
 mod fake;
+#[cfg(test)]
 mod proof;

@@ -64,6 +64,11 @@ impl TestEngine {
         (EngineUser::Reader.name(), &self.passwords[1])
     }
 
+    /// Name and password of the user that may write.
+    pub(crate) fn login_writer(&self) -> (&'static str, &str) {
+        (EngineUser::Writer.name(), &self.passwords[0])
+    }
+
     /// Its user that may read.
     pub(crate) fn reader(&self) -> Endpoint {
         Endpoint::new(&self.url, EngineUser::Reader.name(), &self.passwords[1])

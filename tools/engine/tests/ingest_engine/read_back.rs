@@ -3,69 +3,16 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::admitted::{METRIC, admit, at, limits, samples};
 use crate::engine::TestEngine;
-use jiff::Timestamp;
 use sightline_engine::native::{self, DatabaseName};
 use sightline_engine::{ClickHouseEngine, Endpoint, Scope, SecondFence, insert_rows};
-use sightline_guard::{Admission, Engine, EngineError, ExecutableQuery, Guard, Mapping};
+use sightline_guard::{Engine, EngineError, Estimate};
 use sightline_model::rows::{JobRow, Labels, MetricRow, Rows};
-use sightline_model::{Cell, Dataset, Dim, QueryId, TimeRange};
-use sightline_policies::{Decision, Limits, RowScope};
+use sightline_model::{Cell, Dataset, QueryId};
+use sightline_policies::Limits;
 use sightline_query::catalogue::LabelAliases;
-use sightline_query::{Catalogue, MetricPart, Order, Query, Shape};
-
-const METRIC: &str = "DCGM_FI_DEV_GPU_TEMP";
-
-fn at(text: &str) -> Timestamp {
-    text.parse().unwrap()
-}
-
-fn limits() -> Limits {
-    Limits {
-        max_range_seconds: 30 * 86_400,
-        max_points: 2000,
-        max_series: 1000,
-        max_result_rows: 10_000,
-        max_result_bytes: 64 << 20,
-        max_rows_read: 1_000_000,
-        max_bytes_read: 1_000_000_000,
-        max_memory_bytes: 2_000_000_000,
-        max_seconds: 60,
-        max_concurrent: 4,
-        questions_per_minute: 30,
-        bytes_per_day: 1_000_000_000_000,
-        tokens_per_day: 1_000_000,
-    }
-}
-
-fn admit(id: &str, tenant: &str, limits: &Limits, dataset: Dataset, shape: Shape) -> ExecutableQuery {
-    let metric = (dataset == Dataset::Metrics).then(|| METRIC.to_owned());
-    let range = TimeRange::new(at("2026-05-03T00:00:00Z"), at("2026-05-04T00:00:00Z")).unwrap();
-    let query = Query {
-        dataset,
-        metric,
-        part: MetricPart::Samples,
-        range,
-        filters: Vec::new(),
-        placement: None,
-        threshold: None,
-        shape,
-    };
-    let valid = Catalogue::builtin().unwrap().check(&query).unwrap();
-    let decision = Decision::allowed_for_tests(RowScope::for_tests(&[tenant]).unwrap());
-    let now = at("2026-05-04T12:00:00Z");
-    let admission =
-        Admission { decision: &decision, limits, now, query_id: QueryId::new(id), bytes_left: None, estimate: None };
-    Guard::new(Mapping::native("fleet").unwrap()).admit(&valid, admission).unwrap()
-}
-
-fn samples(limit: u32) -> Shape {
-    Shape::Samples {
-        order: sightline_query::SampleOrder::Time,
-        group_by: vec![Dim::Node, Dim::Label("UUID".to_owned())],
-        limit,
-    }
-}
+use sightline_query::{Order, Shape};
 
 fn hot() -> Rows {
     let row = |second: u32, tenant: &str, value: f64| MetricRow {
@@ -139,6 +86,19 @@ async fn the_row_limit_cuts_and_says_so() {
     assert_eq!((cut.rows.len(), cut.truncated), (2, true));
     let whole = client.run(&admit("q-2", "atlas", &limits(), Dataset::Metrics, samples(3))).await.unwrap();
     assert_eq!((whole.rows.len(), whole.truncated), (3, false));
+}
+
+#[tokio::test]
+async fn an_estimate_is_told_without_reading_also_of_a_query_that_may_not_run() {
+    let (_engine, client) = with_hot_gpu().await;
+    let tight = Limits { max_rows_read: 1, max_bytes_read: 1, ..limits() };
+    let query = admit("q-1", "atlas", &tight, Dataset::Metrics, samples(100));
+    let estimate = client.estimate(&query).await.unwrap();
+    // The index knows granules: this one holds a row of the other tenant too, as it would be read.
+    assert_eq!(estimate, Estimate { rows: 4, bytes: 4 * query.row_bytes() });
+    assert!(matches!(client.run(&query).await, Err(EngineError::TooManyRows { limit: 1 })));
+    let nothing = admit("q-2", "nobody", &limits(), Dataset::Metrics, samples(100));
+    assert_eq!(client.estimate(&nothing).await, Ok(Estimate { rows: 0, bytes: 0 }));
 }
 
 #[tokio::test]
