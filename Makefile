@@ -29,7 +29,7 @@ check: ## Formats, lints and documents strictly, without running anything.
 bless: engine ## Accepts the golden files as the code now makes them; read the diff before you commit it.
 	INSTA_UPDATE=always cargo test --workspace
 
-bench: engine ## Prints guard overhead, engine round trip, answer time and rows read on the demo fleet.
+bench: engine ## Prints guard overhead, engine round trip, answer time, and guarded over raw time at 100 M rows.
 	cargo build --release --package sightline --package sightline-evals
 	cargo bench --package sightline-guard
 	./target/release/bench

@@ -73,7 +73,7 @@ fn no_condition_can_be_widened() {
         ("{p2:DateTime64(3, 'UTC')}) AS a0", "{p3:DateTime64(3, 'UTC')}) AS a0"),
         (", {p2:DateTime64(3, 'UTC')}) AS a0", ") AS a0"),
         ("toDateTime64(t.time, 3)", "toDateTime64(t.time, 9)"),
-        ("negate(t.value)", "t.value"),
+        ("negate(t.value)", "negate(t.time)"),
         ("greater(", "throwIf("),
         ("arrayPopBack(", "arrayPopFront("),
         ("mapKeys(t.labels)", "mapValues(t.labels)"),
