@@ -190,11 +190,11 @@ async fn whatever_goes_wrong_in_the_engine_no_row_is_quoted() {
     for (value, words) in [
         ("toFloat64(secret)", "code 6"),
         ("toFloat64(throwIf(notEmpty(secret)))", "code 395"),
-        ("toFloat64(length(repeat(secret, 1000000)) + length(repeat(secret, 999999)))", "bytes of memory"),
+        ("toFloat64(length(repeat(secret, 1000000)) + length(repeat(secret, 999999)))", "of memory, its limit"),
         ("toFloat64(intDiv(1, empty(secret)))", "code 153"),
         ("toFloat64(sleepEachRow(3))", "time limit"),
     ] {
-        with_table_that_fails(&lab, value, if words == "bytes of memory" { 4000 } else { 16 }).await;
+        with_table_that_fails(&lab, value, if words == "of memory, its limit" { 4000 } else { 16 }).await;
         let said = ask_both_ways(&service, "viewer@atlas", QUESTION).await;
         assert!(said.contains(words), "{value}: {said}");
         assert!(!said.contains(SECRET), "{value}: {said}");
