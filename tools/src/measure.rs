@@ -169,7 +169,7 @@ impl Measure {
     ///
     /// # Errors
     /// When the metric has none of its own.
-    pub(crate) fn as_samples(self, tool: &'static str) -> Result<Self, ToolError> {
+    pub(crate) fn uncombined(self, tool: &'static str) -> Result<Self, ToolError> {
         if self.kind == MetricKind::Histogram {
             let reason =
                 format!("`{}` is a histogram and has no samples of its own; ask for its p95 or avg", self.metric);

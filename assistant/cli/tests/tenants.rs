@@ -10,7 +10,7 @@ mod worlds;
 
 use std::path::Path;
 
-use harness::Lab;
+use harness::{Lab, canary};
 use redact::{redacted, redacted_but_reads};
 use serde_json::Value;
 use worlds::CANARY;
@@ -64,6 +64,9 @@ fn the_rows_of_the_other_tenant_are_there_for_who_may_see_them(lab: &Lab, bundle
     assert!(answer.to_string().contains(CANARY));
     let both = ask(lab, bundle, "admin", "top 16 hottest GPUs in the last hour").to_string();
     assert!(both.contains(CANARY) && both.contains("atlas-n"), "{both}");
+    // The tenant of every lab that nobody asks as is there too, and would be noticed.
+    assert!(both.contains(canary::TENANT), "{both}");
+    assert!(std::panic::catch_unwind(|| canary::hold("an admin's answer", both.as_bytes())).is_err());
 }
 
 fn a_job_of_the_other_tenant_is_answered_like_one_that_does_not_exist(lab: &Lab, bundle: &Path) {

@@ -98,7 +98,7 @@ impl MetricRangeArgs {
         let measure = |name: &str| {
             let measure = Measure::resolve(NAME, context, name, self.aggregation.map(|a| a.0))?;
             match reading {
-                Reading::Samples { .. } => measure.as_samples(NAME),
+                Reading::Samples { .. } => measure.uncombined(NAME),
                 Reading::Steps { .. } | Reading::Whole => measure.against(NAME, self.threshold),
             }
         };

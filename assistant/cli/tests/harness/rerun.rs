@@ -54,7 +54,7 @@ fn hold_one(evidence: &Value, sql: &str, rows: &[Vec<Value>]) -> usize {
     };
     // Growth is added up from parts and a sample has no aggregates: those have no min and max of their own to compare.
     if let (Some(min), Some(max), Some(_)) = (column("min(t.value)"), column("max(t.value)"), column("count()")) {
-        if column("argMin(t.value, t.time)").is_none() {
+        if column("argMin(t.value, (t.time, t.value))").is_none() {
             compare("min", numbers(min).reduce(f64::min));
             compare("max", numbers(max).reduce(f64::max));
         }
