@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use jiff::Timestamp;
 use sightline_core::quota::{Budget, Left, NoPlace, Place, Quota, QuotaError, Reservation, TooManyQuestions};
-use sightline_core::{Ask, Clock, Draft, Gathered, Ids, Planner, PlannerError, Turn};
+use sightline_core::{Ask, Clock, Gathered, Ids, Planner, PlannerError, Turn};
 use sightline_model::audit::{AuditLog, AuditUnavailable, Begin, Call, Complete};
 use sightline_model::{AuditRef, BoxFuture, Principal};
 
@@ -77,6 +77,6 @@ impl Planner for Nothing {
     }
 
     fn next<'a>(&'a self, _: &'a Ask, _: &'a [Gathered]) -> BoxFuture<'a, Result<Turn, PlannerError>> {
-        Box::pin(std::future::ready(Ok(Turn::Draft(Box::new(Draft::default())))))
+        Box::pin(std::future::ready(Ok(Turn::Draft(Box::default()))))
     }
 }

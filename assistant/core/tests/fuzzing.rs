@@ -13,8 +13,10 @@ use proptest::prelude::*;
 
 use fuzz::{CHECK_SQL, run, seeds, targets};
 
-static SQL: LazyLock<Vec<Vec<u8>>> = LazyLock::new(|| seeds(CHECK_SQL));
-static ARGUMENTS: LazyLock<Vec<(&str, Vec<Vec<u8>>)>> = LazyLock::new(|| {
+type Seeds = Vec<Vec<u8>>;
+
+static SQL: LazyLock<Seeds> = LazyLock::new(|| seeds(CHECK_SQL));
+static ARGUMENTS: LazyLock<Vec<(&str, Seeds)>> = LazyLock::new(|| {
     let tools = targets().into_iter().filter(|target| *target != CHECK_SQL);
     tools.map(|tool| (tool, seeds(tool))).collect()
 });

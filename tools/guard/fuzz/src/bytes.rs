@@ -78,11 +78,7 @@ impl<'a> Bytes<'a> {
     fn text(&mut self) -> String {
         match self.below(8) {
             0..4 => self.one(&WORDS).copied().unwrap_or_default().to_owned(),
-            4 | 5 => {
-                let at = usize::from(self.next()) * 3 + self.below(3);
-                let names: Vec<&str> = self.catalogue.metrics().map(|metric| metric.id()).collect();
-                names.get(at % names.len().max(1)).copied().unwrap_or_default().to_owned()
-            }
+            4 | 5 => self.metric(),
             6 => {
                 let at = self.below(27);
                 let line: Option<Value> = HOSTILE.lines().nth(at).and_then(|line| serde_json::from_str(line).ok());
@@ -97,6 +93,13 @@ impl<'a> Bytes<'a> {
         }
     }
 
+    /// A name of the catalogue.
+    fn metric(&mut self) -> String {
+        let at = usize::from(self.next()) * 3 + self.below(3);
+        let names: Vec<&str> = self.catalogue.metrics().map(|metric| metric.id()).collect();
+        names.get(at % names.len().max(1)).copied().unwrap_or_default().to_owned()
+    }
+
     fn number(&mut self) -> f64 {
         match self.below(8) {
             0..4 => f64::from(self.next()),
@@ -109,10 +112,13 @@ impl<'a> Bytes<'a> {
 
     fn whole(&mut self) -> i64 {
         match self.below(8) {
-            0..5 => i64::from(self.next()),
-            5 => i64::from(self.next()) * 60,
-            6 => -1,
-            _ => self.wide(),
+            0..6 => i64::from(self.next()),
+            6 => i64::from(self.next()) * 60,
+            _ => match self.below(4) {
+                0 => -1,
+                1 => 0,
+                _ => self.wide(),
+            },
         }
     }
 
@@ -175,23 +181,38 @@ impl<'a> Bytes<'a> {
     fn object(&mut self, root: &Value, schema: &Value, depth: usize) -> Value {
         let mut object = Map::new();
         let required = schema.get("required").and_then(Value::as_array).cloned().unwrap_or_default();
+        // Few arguments make sense with all others, so that most calls have few.
+        let one_in = [8, 3, 12, 1][self.below(4)];
         for (name, property) in schema.get("properties").and_then(Value::as_object).into_iter().flatten() {
-            let is_there = if required.contains(&json!(name)) { self.below(64) != 63 } else { self.below(3) == 1 };
+            // Of a window both ends or none.
+            let begun = name.strip_suffix("_to").map(|stem| object.contains_key(&format!("{stem}_from")));
+            let is_there = match begun {
+                Some(begun) => begun != (self.below(32) == 31),
+                None if name.ends_with("_from") => self.below(2) == 1,
+                None if required.contains(&json!(name)) => self.below(64) != 63,
+                None => self.below(one_in) == one_in - 1,
+            };
             if is_there {
-                object.insert(name.clone(), self.part(root, property, depth));
+                let value = match name.as_str() {
+                    "metric" if self.below(8) != 7 => json!(self.metric()),
+                    _ => self.part(root, property, depth),
+                };
+                object.insert(name.clone(), value);
             }
         }
         if self.below(64) == 63 {
             object.insert(self.text(), self.anything());
         }
-        // A window the right way round, as most are.
-        if let (Some(Value::String(from)), Some(Value::String(to))) = (object.get("from"), object.get("to"))
-            && from > to
-            && self.below(16) != 15
-        {
-            let (from, to) = (json!(to), json!(from));
-            object.insert("from".to_owned(), from);
-            object.insert("to".to_owned(), to);
+        // Windows the right way round, as most are.
+        for (from, to) in [("from", "to"), ("base_from", "base_to")] {
+            if let (Some(Value::String(begins)), Some(Value::String(ends))) = (object.get(from), object.get(to))
+                && begins > ends
+                && self.below(16) != 15
+            {
+                let (first, last) = (json!(ends), json!(begins));
+                object.insert(from.to_owned(), first);
+                object.insert(to.to_owned(), last);
+            }
         }
         Value::Object(object)
     }

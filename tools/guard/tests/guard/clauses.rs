@@ -31,16 +31,16 @@ impl Clauses {
         let (mut depth, mut quoted, mut at, mut from) = (0_i32, false, 0, 0);
         let mut keyword = "";
         while at < sql.len() {
-            let rest = &sql[at..];
+            let rest = part(sql, at..);
             let begins = rest.chars().next().unwrap();
-            let boundary = at == 0 || sql[..at].ends_with([' ', ')']) && !rest.starts_with("WITH ");
+            let boundary = at == 0 || part(sql, ..at).ends_with([' ', ')']) && !rest.starts_with("WITH ");
             let next = KEYWORDS.into_iter().find(|word| {
                 rest.strip_prefix(word).is_some_and(|tail| tail.is_empty() || tail.starts_with([' ', '(']))
             });
             match next {
                 Some(word) if depth == 0 && !quoted && boundary => {
                     if at > 0 {
-                        found.push((keyword, sql[from..at].trim().to_owned()));
+                        found.push((keyword, part(sql, from..at).trim().to_owned()));
                     }
                     keyword = word;
                     at += word.len();
@@ -57,7 +57,7 @@ impl Clauses {
                 }
             }
         }
-        found.push((keyword, sql[from..].trim().to_owned()));
+        found.push((keyword, part(sql, from..).trim().to_owned()));
         Self(found)
     }
 
@@ -117,6 +117,11 @@ impl Clauses {
         let named: Vec<String> = columns.iter().enumerate().map(|(at, text)| format!("{text} AS a{at}")).collect();
         self.with("SELECT", &named.join(", "))
     }
+}
+
+/// A part of a text, cut between signs.
+pub(crate) fn part(text: &str, range: impl std::slice::SliceIndex<str, Output = str>) -> &str {
+    text.get(range).unwrap()
 }
 
 #[test]

@@ -11,7 +11,7 @@ use sightline_guard::FaultKind::{
 };
 
 use crate::attacks::{Attack, corpus};
-use crate::clauses::Clauses;
+use crate::clauses::{Clauses, part};
 use crate::sample::{admit, check, every_shape, params};
 
 /// How the corpus bounds a query to its tenant, and what stands in its place while an attack is taken apart.
@@ -67,10 +67,10 @@ const GRAFTS: [Graft; 55] = [
     graft("clause", "from first", from_first, |o, _| turned(o), &[Clause]),
     graft("cte", "with", |a| clause(a, "WITH"), |o, d| o.with("WITH", d).text(), &[Clause, Syntax]),
     graft("alias_shadow", "first column", columns, |o, d| first_column(o, d, ""), &[Alias, Syntax]),
-    graft("alias_shadow", "condition", |a| condition(a), scoped, &[Alias, Syntax, Column]),
+    graft("alias_shadow", "condition", condition, scoped, &[Alias, Syntax, Column]),
     graft("alias_shadow", "behind the table", with_table, behind_table, &[Clause, Relation, Alias, Syntax]),
     graft("alias_shadow", "table", relation, as_table, &[Relation, Subquery, Alias]),
-    graft("filter_logic", "condition", |a| condition(a), scoped, &[Expression, Column, Function]),
+    graft("filter_logic", "condition", condition, scoped, &[Expression, Column, Function]),
     graft("filter_logic", "having", |a| clause(a, "HAVING"), |o, d| having(o, "HAVING", d), &[Clause]),
     graft("filter_logic", "qualify", |a| clause(a, "QUALIFY"), |o, d| having(o, "QUALIFY", d), &[Clause]),
     graft("filter_logic", "union", united, |o, d| o.without("LIMIT").without("ORDER BY").text() + " " + d, &[Clause]),
@@ -100,7 +100,7 @@ const GRAFTS: [Graft; 55] = [
         &[Wildcard, Function, Column, Syntax],
     ),
     graft("function", "first column", columns, |o, d| first_column(o, d, " AS a0"), &[Function, Expression]),
-    graft("function", "condition", |a| condition(a), scoped, &[Function, Expression, Column]),
+    graft("function", "condition", condition, scoped, &[Function, Expression, Column]),
     graft("lexical", "columns", columns, |o, d| o.with("SELECT", d).text(), &[Literal, Alias, Syntax, TooBig]),
     graft("lexical", "in a space", |a| spaces(&a.sql), in_a_space, &[Form, Syntax, Limit, TooBig]),
     graft("lexical", "table", relation, as_table, &[Alias, Relation, Syntax]),
@@ -179,9 +179,9 @@ fn subqueries(attack: &Attack) -> Vec<String> {
     let starts = attack.sql.match_indices("(SELECT ").map(|(at, _)| at);
     let bracket = |from: usize| {
         let mut depth = 0;
-        attack.sql[from..].char_indices().find_map(|(at, sign)| {
+        part(&attack.sql, from..).char_indices().find_map(|(at, sign)| {
             depth += i32::from(sign == '(') - i32::from(sign == ')');
-            (depth == 0).then(|| attack.sql[from..=from + at].to_owned())
+            (depth == 0).then(|| part(&attack.sql, from..=from + at).to_owned())
         })
     };
     starts.filter_map(bracket).collect()

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::clauses::Clauses;
+use crate::clauses::{Clauses, part};
 use crate::sample::{admit, check, every_shape, params};
 
 fn each(test: impl Fn(&'static str, &str, &dyn Fn(String))) {
@@ -27,7 +27,7 @@ fn words(sql: &str) -> Vec<(usize, &str)> {
         match (start, is_word(sign)) {
             (None, true) => start = Some(at),
             (Some(from), false) => {
-                let word = &sql[from..at];
+                let word = part(sql, from..at);
                 if word.starts_with(|c: char| c.is_ascii_alphabetic()) && seen.insert(word) {
                     found.push((from, word));
                 }
@@ -40,7 +40,7 @@ fn words(sql: &str) -> Vec<(usize, &str)> {
 }
 
 fn replaced(sql: &str, at: usize, length: usize, with: &str) -> String {
-    format!("{}{with}{}", &sql[..at], &sql[at + length..])
+    format!("{}{with}{}", part(sql, ..at), part(sql, at + length..))
 }
 
 #[test]

@@ -8,6 +8,7 @@ use sightline_guard::{ExecutableQuery, ParamType};
 use sightline_model::{Aggregation, Dataset, Dim, TimeRange};
 use sightline_query::{Align, Filter, Match, Order, Query, Shape, ValidQuery, check_pattern};
 
+use crate::clauses::part;
 use crate::round_trip::{any_query, text};
 use crate::sample::{admit, catalogue, check, filter, params, query};
 
@@ -48,7 +49,7 @@ fn read(ty: ParamType, sent: &str) -> Vec<String> {
                     (Some(_), _) if escaped => escaped = false,
                     (Some(_), '\\') => escaped = true,
                     (Some(start), '\'') => {
-                        texts.push(unescaped(&sent[start..at]));
+                        texts.push(unescaped(part(sent, start..at)));
                         from = None;
                     }
                     (Some(_), _) => {}
