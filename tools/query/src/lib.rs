@@ -5,6 +5,7 @@
 pub mod catalogue;
 mod check;
 mod error;
+mod layout;
 mod pattern;
 pub mod query;
 pub mod schema;
