@@ -3,7 +3,7 @@
 use jiff::{SignedDuration, Timestamp};
 use sightline_model::{QueryId, TimeRange};
 use sightline_policies::{Decision, Limits};
-use sightline_query::{Shape, ValidQuery};
+use sightline_query::{Align, Shape, ValidQuery};
 
 use crate::amount::step_at_least;
 use crate::bounds::Bounds;
@@ -150,11 +150,14 @@ fn check_range(window: TimeRange, limits: &Limits) -> Result<(), Refusal> {
 fn check_size(query: &ValidQuery, window: TimeRange, limits: &Limits) -> Result<(), Refusal> {
     let asked_ms = length_ms(window);
     match query.query().shape {
-        Shape::Series { step_ms, .. } => {
-            // Steps are aligned to the epoch, so a window can touch one more than fit into it.
-            let points = points(window, step_ms);
+        Shape::Series { step_ms, align, .. } => {
+            let points = points(window, step_ms, align);
             if points > limits.max_points {
-                let whole = limits.max_points.saturating_sub(1).max(1);
+                // A window can touch one step more than fit into it.
+                let whole = match align {
+                    Align::Epoch => limits.max_points.saturating_sub(1).max(1),
+                    Align::Window => limits.max_points,
+                };
                 let step_ms = Some(step_at_least(asked_ms.div_ceil(whole)));
                 let fits = Fits::This(Suggestion { window: None, step_ms });
                 return Err(Refusal::TooManyPoints { asked: points, limit: limits.max_points, fits });
@@ -173,9 +176,13 @@ fn check_size(query: &ValidQuery, window: TimeRange, limits: &Limits) -> Result<
     Ok(())
 }
 
-/// How many epoch-aligned steps a window touches.
-fn points(window: TimeRange, step_ms: u64) -> u64 {
+/// How many steps a window touches.
+fn points(window: TimeRange, step_ms: u64, align: Align) -> u64 {
     let step = step_ms.max(1);
+    match align {
+        Align::Window => return length_ms(window).div_ceil(step),
+        Align::Epoch => {}
+    }
     let at = |time: Timestamp| u64::try_from(time.as_millisecond()).unwrap_or(0);
     let first = at(window.from()) / step;
     let last = at(window.to()).saturating_sub(1) / step;

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use sightline_model::{Cell, Dim, ResultSet};
 use sightline_policies::Limits;
-use sightline_query::{Output, Shape, ValidQuery};
+use sightline_query::{MetricPart, Output, Shape, ValidQuery};
 
 use crate::cost::listed;
 use crate::refusal::Refusal;
@@ -27,11 +27,16 @@ pub fn check_result(query: &ValidQuery, result: &ResultSet, limits: &Limits) -> 
     if count(result.rows.len()) <= limits.max_series {
         return Ok(());
     }
+    // Spellings of one metric and the buckets of one histogram are parts of a series, not series.
+    let is_spelling = |dim: &Dim| *dim == Dim::Metric && query.metric().is_some();
+    let is_bucket =
+        |dim: &Dim| query.query().part == MetricPart::Buckets && matches!(dim, Dim::Label(key) if key == "le");
+    let tells_apart = |dim: &Dim| group_by.contains(dim) && !is_spelling(dim) && !is_bucket(dim);
     let keys: Vec<usize> = query
         .outputs()
         .iter()
         .enumerate()
-        .filter(|(_, column)| group_by.iter().any(|dim| column.output == Output::Dim(dim.clone())))
+        .filter(|(_, column)| matches!(&column.output, Output::Dim(dim) if tells_apart(dim)))
         .map(|(index, _)| index)
         .collect();
     let mut seen: HashSet<Vec<&str>> = HashSet::new();

@@ -232,6 +232,24 @@ impl Aggregation {
         }
     }
 
+    /// Whether it is defined within one series only, by what lies between its samples: growth, and what stood for how long.
+    pub fn is_by_series(self) -> bool {
+        match self {
+            Self::Rate | Self::Increase | Self::TimeAvg | Self::FractionAbove | Self::FractionBelow => true,
+            Self::Avg
+            | Self::Min
+            | Self::Max
+            | Self::Sum
+            | Self::Count
+            | Self::Last
+            | Self::Stddev
+            | Self::P50
+            | Self::P90
+            | Self::P95
+            | Self::P99 => false,
+        }
+    }
+
     /// Whether it is a share of time beyond a threshold, which it then needs.
     pub fn needs_threshold(self) -> bool {
         matches!(self, Self::FractionAbove | Self::FractionBelow)

@@ -1,6 +1,6 @@
 //! `Catalogue::check`: from a query to a valid query, or the reason why not.
 
-use sightline_model::{Dataset, Dim, MetricKind};
+use sightline_model::{Aggregation, Dataset, Dim, MetricKind};
 
 use crate::catalogue::{Catalogue, Resolution};
 use crate::error::QueryError;
@@ -31,6 +31,7 @@ impl Catalogue {
         check_filters(query)?;
         check_placement(query)?;
         check_threshold(query)?;
+        check_neighbours(query)?;
         let (outputs, grouped, order, limit) = lay_out(query, metric.as_ref())?;
         if limit == 0 || limit > MAX_LIMIT {
             return Err(QueryError::BadLimit { limit, cap: MAX_LIMIT });
@@ -95,13 +96,25 @@ fn check_filters(query: &Query) -> Result<(), QueryError> {
     Ok(())
 }
 
-/// A threshold is there exactly for the aggregations that hold samples against one.
-fn check_threshold(query: &Query) -> Result<(), QueryError> {
-    let aggregation = match &query.shape {
+fn aggregation_of(query: &Query) -> Option<Aggregation> {
+    match &query.shape {
         Shape::Series { aggregation, .. } | Shape::Rank { aggregation, .. } => Some(*aggregation),
         Shape::Samples { .. } | Shape::Rows { .. } | Shape::Distinct { .. } | Shape::LabelKeys { .. } => None,
-    };
-    match (query.threshold, aggregation.filter(|a| a.needs_threshold())) {
+    }
+}
+
+/// What lies between samples can only be told from all of them: leaving some out by value would make others neighbours.
+fn check_neighbours(query: &Query) -> Result<(), QueryError> {
+    let by_value = query.filters.iter().any(|filter| matches!(filter, Filter::Value { .. }));
+    match aggregation_of(query).filter(|aggregation| aggregation.is_by_series()) {
+        Some(aggregation) if by_value => Err(QueryError::ValueFilterDoesNotFit { aggregation }),
+        Some(_) | None => Ok(()),
+    }
+}
+
+/// A threshold is there exactly for the aggregations that hold samples against one.
+fn check_threshold(query: &Query) -> Result<(), QueryError> {
+    match (query.threshold, aggregation_of(query).filter(|a| a.needs_threshold())) {
         (Some(threshold), Some(_)) if !threshold.is_finite() => Err(QueryError::BoundNotFinite),
         (Some(_), None) => Err(QueryError::ThresholdNotUsed),
         (None, Some(aggregation)) => Err(QueryError::MissingThreshold { aggregation }),

@@ -27,6 +27,15 @@ pub enum QueryError {
         /// What was asked for.
         aggregation: Aggregation,
     },
+    /// Samples would be left out whose neighbours count.
+    #[error(
+        "`{}` needs every sample of a series, so it cannot be filtered by `value`; use `fraction_above` or `fraction_below` with a threshold, or an aggregation like `avg`",
+        aggregation.as_str()
+    )]
+    ValueFilterDoesNotFit {
+        /// What was asked for.
+        aggregation: Aggregation,
+    },
     /// A threshold has no use.
     #[error("a threshold is for `fraction_above` and `fraction_below` only; leave it out, or use a filter on `value`")]
     ThresholdNotUsed,

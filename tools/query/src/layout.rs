@@ -120,7 +120,7 @@ fn dims(query: &Query, list: &[Dim]) -> Result<Vec<OutputColumn>, QueryError> {
 /// The grouping keys. Growth, and how long a sample stood, are only defined within one series: what tells series apart is added.
 fn keys(query: &Query, group_by: &[Dim], aggregation: Aggregation) -> Result<Vec<OutputColumn>, QueryError> {
     let mut columns = dims(query, group_by)?;
-    if query.dataset == Dataset::Metrics && by_series(aggregation) {
+    if query.dataset == Dataset::Metrics && aggregation.is_by_series() {
         for dim in [Dim::Metric, Dim::Cluster, Dim::Node, Dim::Gpu, Dim::Service] {
             if columns.iter().all(|c| c.name != dim.as_str()) {
                 columns.push(OutputColumn { name: dim.as_str().to_owned(), output: Output::Dim(dim) });
@@ -129,28 +129,6 @@ fn keys(query: &Query, group_by: &[Dim], aggregation: Aggregation) -> Result<Vec
         columns.push(named("labels", Output::Labels));
     }
     Ok(columns)
-}
-
-/// Whether it is defined within one series only.
-fn by_series(aggregation: Aggregation) -> bool {
-    match aggregation {
-        Aggregation::Rate
-        | Aggregation::Increase
-        | Aggregation::TimeAvg
-        | Aggregation::FractionAbove
-        | Aggregation::FractionBelow => true,
-        Aggregation::Avg
-        | Aggregation::Min
-        | Aggregation::Max
-        | Aggregation::Sum
-        | Aggregation::Count
-        | Aggregation::Last
-        | Aggregation::Stddev
-        | Aggregation::P50
-        | Aggregation::P90
-        | Aggregation::P95
-        | Aggregation::P99 => false,
-    }
 }
 
 fn aggregates(
@@ -232,11 +210,11 @@ fn check_fits(dataset: Dataset, metric: Option<&ResolvedMetric>, aggregation: Ag
         None if dataset == Dataset::Spans => ("duration", MetricKind::Gauge),
         None => ("every metric", MetricKind::Gauge),
     };
-    let held_for_no_time = dataset == Dataset::Spans && by_series(aggregation);
+    let held_for_no_time = dataset == Dataset::Spans && aggregation.is_by_series();
     if fits(kind, aggregation) && !held_for_no_time {
         return Ok(());
     }
-    let fitting = fitting(kind).iter().filter(|a| dataset != Dataset::Spans || !by_series(**a));
+    let fitting = fitting(kind).iter().filter(|a| dataset != Dataset::Spans || !a.is_by_series());
     Err(QueryError::AggregationDoesNotFit {
         metric: name.to_owned(),
         kind,

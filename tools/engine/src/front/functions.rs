@@ -40,18 +40,8 @@ const PURE_CATEGORIES: [&str; 29] = [
 ];
 
 /// What is as pure in the category `Other`, as far as it is of use in a query.
-const PURE_OTHERS: [&str; 10] = [
-    "bar",
-    "identity",
-    "ignore",
-    "indexhint",
-    "materialize",
-    "sleep",
-    "sleepeachrow",
-    "throwif",
-    "totypename",
-    "transform",
-];
+const PURE_OTHERS: [&str; 8] =
+    ["bar", "identity", "ignore", "indexhint", "materialize", "throwif", "totypename", "transform"];
 
 /// A line of `system.functions`: name, the name it is another word for, categories, and whether it aggregates.
 pub(super) type FunctionRow = (String, String, String, u8);

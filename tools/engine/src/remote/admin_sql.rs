@@ -15,8 +15,8 @@ use crate::native::{CANARY_TABLE, CANARY_TENANT};
 
 /// The settings profile of the reading user.
 const PROFILE: &str = "sightline_reader";
-/// What an administrator puts in its place.
-const PASSWORD: &str = "put a long random password here";
+/// What an administrator replaces. It is no digest, so the server refuses the statement as long as it stands there.
+const DIGEST: &str = "put the SHA-256 of a long random password here, in hex";
 
 /// What the SQL is made for.
 #[derive(Clone, Copy, Debug)]
@@ -41,7 +41,7 @@ impl AdminSql<'_> {
         let mut statements = canaries(mapping);
         statements.push(profile(widest));
         statements.push(format!(
-            "CREATE USER IF NOT EXISTS {user} IDENTIFIED WITH sha256_password BY '{PASSWORD}' DEFAULT ROLE NONE SETTINGS PROFILE '{PROFILE}'"
+            "CREATE USER IF NOT EXISTS {user} IDENTIFIED WITH sha256_hash BY '{DIGEST}' DEFAULT ROLE NONE SETTINGS PROFILE '{PROFILE}'"
         ));
         statements.push(format!("REVOKE ALL ON *.* FROM {user}"));
         // A user sees and stops its own queries without a further right; this is what both read.
@@ -64,7 +64,7 @@ impl AdminSql<'_> {
     pub fn script(&self) -> String {
         let mut script = format!(
             "-- Run this once as an administrator of ClickHouse, and again when a tenant or a table is added.\n\
-             -- Before: put a password in the place of `{PASSWORD}`, and the same into `clickhouse.password`.\n\
+             -- Before: choose a long random password for `clickhouse.password`, and put its SHA-256 in the place of `{DIGEST}`.\n\
              -- The server needs, in its configuration, access_control_improvements with\n\
              --   settings_constraints_replace_previous = true   (else CHANGEABLE_IN_READONLY means nothing)\n\
              --   users_without_row_policies_can_read_rows = true   (the default: other users keep seeing what they saw)\n\

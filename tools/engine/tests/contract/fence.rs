@@ -135,7 +135,8 @@ async fn what_an_administrator_runs_on_a_server_is_proved_there() {
     };
     let sql = AdminSql { user, mapping: &mapping, tenants: &tenants, widest: &widest };
     for statement in sql.statements() {
-        let statement = statement.replace("put a long random password here", password);
+        let digest = hex::encode(<sha2::Sha256 as sha2::Digest>::digest(password));
+        let statement = statement.replace("put the SHA-256 of a long random password here, in hex", &digest);
         admin.query_raw(&statement).execute().await.unwrap();
     }
     let client = ClickHouseEngine::new(&Endpoint::new(&target.url, user, password), SecondFence::AtServer);

@@ -105,7 +105,8 @@ async fn sixty_four_queries_run_at_once() {
     let target = Target::any().await;
     let started = Instant::now();
     let queries = (0..64_u64).map(|number| {
-        let query = target.reader().query("SELECT {n:UInt64} * 2 + sleep(1)").param("n", number);
+        // The reader may not sleep.
+        let query = target.writer().query("SELECT {n:UInt64} * 2 + sleep(1)").param("n", number);
         tokio::spawn(async move { query.fetch_one::<u64>().await.map(|double| (number, double)) })
     });
     for query in futures::future::join_all(queries).await {

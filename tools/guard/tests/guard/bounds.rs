@@ -4,7 +4,7 @@ use jiff::ToSpan;
 use sightline_guard::{BytesLeft, Estimate, Fits, Guard, Refusal, Suggestion, check_result};
 use sightline_model::{Aggregation, Cell, Dataset, Dim, QueryId, Read, ResultSet, TimeRange};
 use sightline_policies::{Decision, Limits};
-use sightline_query::{Align, Match, Order, Query, Shape, ValidQuery};
+use sightline_query::{Align, Match, MetricPart, Order, Query, Shape, ValidQuery};
 
 use crate::sample::{admission, at, catalogue, day, decision, filter, limits, mapping, now, query};
 
@@ -76,6 +76,20 @@ fn a_window_across_one_step_more_counts_it() {
     let refusal = try_with(&Query { range: shifted, ..whole }, &limits, None, None).unwrap();
     let fits = Fits::This(Suggestion { window: None, step_ms: Some(7_200_000) });
     assert_eq!(refusal, Refusal::TooManyPoints { asked: 25, limit: 24, fits });
+    // Steps that begin with the window fit into it.
+    let of_window = |step_ms| Shape::Series {
+        step_ms,
+        align: Align::Window,
+        group_by: vec![Dim::Node],
+        aggregation: Aggregation::Avg,
+        limit: 5000,
+    };
+    let from_start = |step_ms| Query { range: shifted, ..query(Dataset::Metrics, of_window(step_ms)) };
+    assert_eq!(try_with(&from_start(3_600_000), &limits, None, None), None);
+    let refusal = try_with(&from_start(3_599_000), &limits, None, None).unwrap();
+    let fits = Fits::This(Suggestion { window: None, step_ms: Some(3_600_000) });
+    assert_eq!(refusal, Refusal::TooManyPoints { asked: 25, limit: 24, fits });
+    assert_eq!(try_with(&from_start(3_600_000), &limits, None, None), None, "what was suggested fits");
 }
 
 #[test]
@@ -221,6 +235,26 @@ fn more_series_than_allowed_are_refused_when_they_come_back() {
     assert_eq!(check_result(&valid, &of_nodes(&valid, &["a", "b", "a", "b", "b"]), &limits), Ok(()));
     let three = of_nodes(&valid, &["a", "b", "a", "c"]);
     assert_eq!(check_result(&valid, &three, &limits), Err(Refusal::TooManySeries { asked: 3, limit: 2 }));
+    // The buckets of a histogram are one series each of its groups.
+    let buckets = Shape::Series {
+        step_ms: 60_000,
+        align: Align::Epoch,
+        group_by: vec![Dim::Node, Dim::Metric, Dim::Label("le".to_owned())],
+        aggregation: Aggregation::Increase,
+        limit: 100,
+    };
+    let histogram = Query {
+        metric: Some("vllm:time_to_first_token_seconds".to_owned()),
+        part: MetricPart::Buckets,
+        ..query(Dataset::Metrics, buckets)
+    };
+    let histogram = catalogue().check(&histogram).unwrap();
+    let mut of_two = of_nodes(&histogram, &["a", "a", "a", "b", "b"]);
+    let le = of_two.columns.iter().position(|column| column.name == "le").unwrap();
+    for (index, row) in of_two.rows.iter_mut().enumerate() {
+        row[le] = Cell::Text(index.to_string());
+    }
+    assert_eq!(check_result(&histogram, &of_two, &limits), Ok(()));
     let ranked =
         Shape::Rank { group_by: vec![Dim::Node], aggregation: Aggregation::Max, order: Order::Descending, limit: 10 };
     let ranked = catalogue().check(&query(Dataset::Metrics, ranked)).unwrap();

@@ -72,12 +72,9 @@ fn shape(dataset: Dataset) -> BoxedStrategy<Shape> {
     let limit = || 1..=10_000u32;
     let metrics = dataset == Dataset::Metrics;
     let aggregation = move || {
-        let by_series = |a: &Aggregation| {
-            a.needs_threshold() || matches!(a, Aggregation::Rate | Aggregation::Increase | Aggregation::TimeAvg)
-        };
         let all = match dataset {
             Dataset::Metrics => Aggregation::ALL.to_vec(),
-            Dataset::Spans => Aggregation::ALL.into_iter().filter(|a| !by_series(a)).collect(),
+            Dataset::Spans => Aggregation::ALL.into_iter().filter(|a| !a.is_by_series()).collect(),
             Dataset::Logs | Dataset::Events | Dataset::Jobs | Dataset::JobGpus => vec![Aggregation::Count],
         };
         prop::sample::select(all)
@@ -126,6 +123,10 @@ pub(crate) fn any_query() -> impl Strategy<Value = Query> {
                     let name = if grows { "node_network_receive_bytes_total" } else { "DCGM_FI_DEV_GPU_TEMP" };
                     name.to_owned()
                 });
+                let mut filters = filters;
+                if aggregation_of(&shape).is_some_and(Aggregation::is_by_series) {
+                    filters.retain(|filter| matches!(filter, Filter::Dim { .. }));
+                }
                 let threshold = aggregation_of(&shape).filter(|a| a.needs_threshold()).map(|_| threshold);
                 Query { dataset, metric, part: MetricPart::Samples, range, filters, placement, threshold, shape }
             },
