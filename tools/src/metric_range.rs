@@ -115,8 +115,14 @@ impl Asked {
             aggregation,
             limit: context.max_rows,
         };
+        let mut group_by = self.group_by.clone();
+        // The last sample of several series is now of one, now of another, and the change between those is no change of either: they
+        // are read apart, and stay apart where there are several.
+        if self.transform.is_some() && self.measure.aggregation == Aggregation::Last {
+            group_by.extend(self.series_key(rows).into_iter().filter(|dim| !self.group_by.contains(dim)));
+        }
         let measures = std::iter::once(&self.measure).chain(&self.divisor);
-        measures.flat_map(|measure| measure.queries(rows, &self.group_by, shape)).collect()
+        measures.flat_map(|measure| measure.queries(rows, &group_by, shape)).collect()
     }
 
     /// What was read of the metric, and of what it is divided by.

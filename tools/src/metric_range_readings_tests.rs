@@ -167,6 +167,25 @@ fn what_is_computed_from_samples_is_of_one_stored_series() {
 }
 
 #[test]
+fn the_last_samples_of_several_series_are_changes_of_each() {
+    let row = |at: i64, gpu: &str, value: f64| {
+        vec![t(at), s("x"), s("c1"), s("n1"), s(gpu), s(""), n(4), f(50.0), f(90.0), f(value)]
+    };
+    let asked = args(json!({ "aggregation": "last", "step_seconds": 60, "transform": "delta" }));
+    let (_, two) = run(&MetricRange, &asked, |_| {
+        vec![row(0, "0", 60.0), row(0, "1", 80.0), row(60, "0", 61.0), row(60, "1", 78.0)]
+    })
+    .unwrap();
+    let changes = |output: &ToolOutput| -> Vec<(Option<String>, f64)> {
+        let of = |s: &Series| (s.entity.get("gpu").cloned(), s.points[0].value);
+        output.evidence[0].series.iter().map(of).collect()
+    };
+    assert_eq!(changes(&two), [(Some("0".to_owned()), 1.0), (Some("1".to_owned()), -2.0)]);
+    let (_, one) = run(&MetricRange, &asked, |_| vec![row(0, "0", 60.0), row(60, "0", 61.0)]).unwrap();
+    assert_eq!(changes(&one), [(None, 1.0)], "one series needs no name");
+}
+
+#[test]
 fn picked_samples_have_no_statistics_of_the_window() {
     let piece = |more: Value, truncated: bool| {
         let asked = args(more);

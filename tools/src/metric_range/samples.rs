@@ -43,7 +43,7 @@ impl Asked {
 
     /// The dimensions that tell stored series apart besides their labels; none where every metric is asked for as one series,
     /// which is said to be a mixture.
-    fn series_key(&self, rows: &Rows) -> Vec<Dim> {
+    pub(super) fn series_key(&self, rows: &Rows) -> Vec<Dim> {
         if self.measure.mixed(&self.group_by, &rows.filters).is_some() {
             return Vec::new();
         }
