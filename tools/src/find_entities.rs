@@ -120,7 +120,12 @@ impl Tool for FindEntities {
         } else if rounds(fetched) == 1 {
             if fetched.iter().any(|f| !f.result.rows.is_empty()) {
                 if !args.count_by.is_empty() {
-                    queries.extend(jobs::gpus_query(context, &wanted, fetched)?);
+                    queries.extend(jobs::gpus_query(
+                        context,
+                        &wanted,
+                        fetched,
+                        args.started.then(|| wanted.range.from()),
+                    )?);
                 }
             } else if in_query.is_some() {
                 // Nothing goes by that name: all names of the kind, to find near ones.

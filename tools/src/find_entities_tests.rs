@@ -163,7 +163,7 @@ fn job(id: &str, state: &str, began: i64, ended: Option<i64>, gpus: Option<&str>
 
 fn jobs(q: &Query) -> Vec<Vec<Cell>> {
     match q.dataset {
-        Dataset::JobGpus => ["0", "1", "2"].map(|gpu| vec![s("J3"), s("n1"), s(gpu), n(1), t(0), t(0)]).into(),
+        Dataset::JobGpus => ["0", "1", "2"].map(|gpu| vec![s("c1"), s("J3"), s("n1"), s(gpu), n(1), t(0), t(0)]).into(),
         _ => vec![
             job("J1", "completed", 10, Some(110), Some("8")),
             job("J2", "completed", 20, Some(320), Some("16")),
@@ -191,6 +191,56 @@ fn jobs_are_counted_with_their_gpus_and_durations() {
     let (_, listed) = run(&FindEntities, &asked("job", json!({})), jobs).unwrap();
     let ran: Vec<_> = listed.evidence[0].rows.iter().map(|r| r.value).collect();
     assert_eq!(ran, [Some(60.0), Some(300.0), Some(100.0), None]);
+}
+
+fn gpus_of(filter: &Filter) -> Option<&[String]> {
+    match filter {
+        Filter::Dim { dim: sightline_model::Dim::JobId, matches: sightline_query::Match::In(ids) } => Some(ids),
+        _ => None,
+    }
+}
+
+#[test]
+fn only_the_gpus_of_the_jobs_found_are_read() {
+    let held = |more: Value, jobs: &dyn Fn(&Query) -> Vec<Vec<Cell>>| {
+        let (all, output) = run(&FindEntities, &asked("job", more), jobs).unwrap();
+        (all.into_iter().find(|f| f.query.dataset() == Dataset::JobGpus).map(|f| f.query.query().clone()), output)
+    };
+    let (query, _) = held(json!({ "count_by": ["state"] }), &jobs);
+    assert_eq!(query.unwrap().filters.iter().find_map(gpus_of).unwrap(), ["J3", "J4"], "J1 and J2 say it themselves");
+    // A job that is not counted is not asked for either.
+    let (query, _) = held(json!({ "count_by": ["state"], "started": true }), &jobs);
+    assert_eq!(query.unwrap().filters.iter().find_map(gpus_of).unwrap(), ["J3"]);
+    let many = |number: i64| {
+        move |q: &Query| match q.dataset {
+            Dataset::JobGpus => Vec::new(),
+            _ => (0..number).map(|i| job(&format!("J{i}"), "running", i, None, None)).collect(),
+        }
+    };
+    let (query, _) = held(json!({ "count_by": ["state"] }), &many(1000));
+    assert_eq!(query.unwrap().filters.iter().find_map(gpus_of).map(<[String]>::len), Some(1000));
+    let (query, _) = held(json!({ "count_by": ["state"] }), &many(1001));
+    assert_eq!(query.unwrap().filters, [], "a list that long is no filter");
+}
+
+#[test]
+fn jobs_of_one_number_in_two_clusters_hold_gpus_of_their_own() {
+    let rows = |q: &Query| match q.dataset {
+        Dataset::JobGpus => [("c1", "0"), ("c2", "0"), ("c2", "1")]
+            .map(|(cluster, gpu)| vec![s(cluster), s("J1"), s("n1"), s(gpu), n(1), t(0), t(0)])
+            .into(),
+        _ => ["c1", "c2"]
+            .map(|cluster| {
+                let mut row = job("J1", "running", 10, None, None);
+                row[2] = s(cluster);
+                row
+            })
+            .into(),
+    };
+    let (_, output) = run(&FindEntities, &asked("job", json!({ "count_by": ["cluster"] })), rows).unwrap();
+    let gpus: Vec<_> =
+        output.evidence[1].rows.iter().map(|r| (r.entity["cluster"].as_str(), r.value.unwrap())).collect();
+    assert_eq!(gpus, [("c1", 1.0), ("c2", 2.0)]);
 }
 
 #[test]

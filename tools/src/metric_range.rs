@@ -16,7 +16,7 @@ use sightline_query::{Align, Filter, Match, Query, Shape};
 use crate::absence::Missing;
 use crate::job_scope::{JobScope, job_intervals};
 use crate::measure::{Measure, Rows};
-use crate::reading::{Content, derived, evidence};
+use crate::reading::{Content, derived, evidence, whole_ms};
 use crate::sentence::{Sentence, fact};
 use crate::tool::{Fetched, Step, Tool, ToolContext, ToolError, ToolOutput, evidence_id};
 use asked::{Asked, Reading};
@@ -47,7 +47,7 @@ impl Tool for MetricRange {
         if read.iter().any(|f| f.result.truncated) && !asked.may_be_cut() {
             let tries = reads(fetched);
             let longer = matches!(asked.reading, Reading::Steps { step_ms: None, .. }) && tries < step::TARGETS.len();
-            return if longer { Ok(Step::Fetch(asked.queries(context, rows, tries))) } else { Err(cut(context)) };
+            return if longer { Ok(Step::Fetch(asked.queries(context, rows, tries))) } else { Err(asked.cut(context)) };
         }
         for (measure, part) in asked.parts(&read) {
             let missing = missing(measure, rows);
@@ -71,7 +71,7 @@ impl Tool for MetricRange {
         };
         let read = last_read(fetched);
         if read.iter().any(|f| f.result.truncated) && !asked.may_be_cut() {
-            return Err(cut(context));
+            return Err(asked.cut(context));
         }
         let fixed = fixed_entity(&rows.filters, args.job.as_deref());
         let mut output = match (&asked.reading, read.as_slice()) {
@@ -105,8 +105,8 @@ impl Asked {
             Reading::Steps { step_ms, align } => {
                 (step_ms.unwrap_or_else(|| step::default_ms(rows.range, tries)), *align)
             }
-            Reading::Whole => (u64::try_from(rows.range.millis()).unwrap_or(0), Align::Window),
-            Reading::Samples { .. } => return vec![self.measure.query(rows, self.sample_shape(context))],
+            Reading::Whole => (whole_ms(rows.range), Align::Window),
+            Reading::Samples { .. } => return vec![self.measure.query(rows, self.sample_shape(context, rows))],
         };
         let shape = |group_by: Vec<Dim>, aggregation: Aggregation| Shape::Series {
             step_ms,
@@ -115,8 +115,14 @@ impl Asked {
             aggregation,
             limit: context.max_rows,
         };
+        let mut group_by = self.group_by.clone();
+        // The last sample of several series is now of one, now of another, and the change between those is no change of either: they
+        // are read apart, and stay apart where there are several.
+        if self.transform.is_some() && self.measure.aggregation == Aggregation::Last {
+            group_by.extend(self.series_key(rows).into_iter().filter(|dim| !self.group_by.contains(dim)));
+        }
         let measures = std::iter::once(&self.measure).chain(&self.divisor);
-        measures.flat_map(|measure| measure.queries(rows, &self.group_by, shape)).collect()
+        measures.flat_map(|measure| measure.queries(rows, &group_by, shape)).collect()
     }
 
     /// What was read of the metric, and of what it is divided by.
@@ -129,9 +135,24 @@ impl Asked {
     /// Whether the first of more rows are what was asked for.
     fn may_be_cut(&self) -> bool {
         match &self.reading {
-            Reading::Samples { per, .. } => per.is_empty(),
+            Reading::Samples { per, .. } => per.is_empty() && self.transform.is_none(),
             Reading::Steps { .. } | Reading::Whole => false,
         }
+    }
+
+    /// Nothing can be told of the window: more came than was read.
+    fn cut(&self, context: &ToolContext<'_>) -> ToolError {
+        let (limit, narrow) = match &self.reading {
+            Reading::Samples { limit, per, .. } if per.is_empty() && *limit < context.max_rows => {
+                (*limit, "raise `limit`, or ask for a shorter window or more filters")
+            }
+            Reading::Samples { .. } => (context.max_rows, "ask for a shorter window or more filters"),
+            Reading::Steps { .. } | Reading::Whole => (
+                context.max_rows,
+                "ask for a shorter window, a longer step, fewer dimensions in `group_by`, or more filters",
+            ),
+        };
+        ToolError::Cut { what: "the series asked for".to_owned(), limit, narrow: narrow.to_owned() }
     }
 }
 
@@ -142,6 +163,9 @@ fn series_output(
     fetched: &[Fetched],
     fixed: &Entity,
 ) -> Result<ToolOutput, ToolError> {
+    if let (Reading::Samples { .. }, [samples]) = (&asked.reading, read) {
+        asked.check_apart(samples, rows)?;
+    }
     // What is computed comes first, then what it is computed from.
     let mut next = if asked.measure.derived.is_some() { 2 } else { 1 };
     let mut pieces: Vec<Evidence> = Vec::new();
@@ -224,14 +248,6 @@ pub(crate) fn missing(measure: &Measure, rows: &Rows) -> Missing {
         metric: (!measure.is_every()).then(|| (measure.metric.clone(), measure.probe_part())),
         range: rows.range,
         filtered: !rows.filters.is_empty() || rows.placement.is_some(),
-    }
-}
-
-fn cut(context: &ToolContext<'_>) -> ToolError {
-    ToolError::Cut {
-        what: "the series asked for".to_owned(),
-        limit: context.max_rows,
-        narrow: "ask for a shorter window, a longer step, fewer dimensions in `group_by`, or more filters".to_owned(),
     }
 }
 

@@ -108,6 +108,147 @@ fn the_first_of_each_group_are_never_taken_from_a_cut_list() {
 }
 
 #[test]
+fn what_is_computed_is_never_taken_from_a_cut_list() {
+    let told = |more: Value| {
+        let asked = args(more);
+        let query = planned(&MetricRange, &asked).remove(0);
+        let row = |at: i64| vec![t(at), s("x"), s("c1"), s("n1"), s("0"), s(""), f(1.0)];
+        let mut read = fetched(0, &query, vec![row(0), row(15)]);
+        read.result.truncated = true;
+        let planned = AnyTool::plan(&MetricRange, &asked, &context(), std::slice::from_ref(&read)).unwrap_err();
+        assert_eq!(AnyTool::interpret(&MetricRange, &asked, &context(), &[read]), Err(planned.clone()));
+        planned.to_string()
+    };
+    let sum = told(json!({ "samples": "time", "transform": "cumulative" }));
+    assert!(sum.contains("more than 1000 rows") && sum.ends_with("ask for a shorter window or more filters"), "{sum}");
+    let few = told(json!({ "samples": "time", "transform": "cumulative", "limit": 2 }));
+    assert!(few.contains("more than 2 rows") && few.contains("raise `limit`"), "{few}");
+}
+
+/// One sample: when, of which GPU, and its value.
+fn sample(at: i64, gpu: &str, value: f64) -> Vec<Cell> {
+    vec![t(at), s("x"), s("c1"), s("n1"), s(gpu), s(""), f(value)]
+}
+
+#[test]
+fn what_is_computed_from_samples_is_of_one_stored_series() {
+    let read = |more: Value, rows: &dyn Fn(&Query) -> Vec<Vec<Cell>>| {
+        let mut asked = json!({ "samples": "time", "transform": "delta" });
+        asked.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        run(&MetricRange, &args(asked), rows).map(|(_, output)| output)
+    };
+    // Scraped at one instant, or one after the other.
+    for apart in [0, 7] {
+        let error = read(json!({}), &|_| {
+            vec![sample(0, "0", 60.0), sample(apart, "1", 80.0), sample(15, "0", 61.0), sample(15 + apart, "1", 81.0)]
+        });
+        let told = error.unwrap_err().to_string();
+        assert!(told.contains("add `gpu` to `group_by`") && !told.contains("`node`"), "{told}");
+    }
+    // Told apart, each has changes of its own.
+    let by_gpu = |_: &Query| {
+        let row = |at, gpu: &str, value| vec![t(at), s(gpu), s("x"), s("c1"), s("n1"), s(""), f(value)];
+        vec![row(0, "0", 60.0), row(0, "1", 80.0), row(15, "0", 61.0), row(15, "1", 78.0)]
+    };
+    let output = read(json!({ "group_by": ["gpu"] }), &by_gpu).unwrap();
+    let values: Vec<f64> = output.evidence[0].series.iter().flat_map(|s| &s.points).map(|p| p.value).collect();
+    assert_eq!(values, [1.0, -2.0]);
+    // Series that only a label tells apart show by two values of one instant; a sample written twice is one.
+    let label = read(json!({}), &|_| vec![sample(0, "0", 60.0), sample(0, "0", 80.0), sample(15, "0", 61.0)]);
+    assert!(label.unwrap_err().to_string().contains("a label"));
+    let twice = read(json!({}), &|_| vec![sample(0, "0", 60.0), sample(0, "0", 60.0), sample(15, "0", 61.0)]).unwrap();
+    assert_eq!(twice.evidence[0].series[0].points.iter().map(|p| p.value).collect::<Vec<_>>(), [1.0]);
+    // Every metric as one series is said to be a mixture, but two values of one instant have no order to take changes in.
+    let every = |times: [i64; 2]| {
+        read(json!({ "metric": "*" }), &move |_| vec![vec![t(times[0]), f(1.0)], vec![t(times[1]), f(9.0)]])
+    };
+    assert!(every([0, 0]).unwrap_err().to_string().contains("add what tells them apart"));
+    assert!(every([0, 7]).unwrap().data_health.iter().any(|line| line.contains("mix metrics")));
+}
+
+#[test]
+fn the_last_samples_of_several_series_are_changes_of_each() {
+    let row = |at: i64, gpu: &str, value: f64| {
+        vec![t(at), s("x"), s("c1"), s("n1"), s(gpu), s(""), n(4), f(50.0), f(90.0), f(value)]
+    };
+    let asked = args(json!({ "aggregation": "last", "step_seconds": 60, "transform": "delta" }));
+    let (_, two) = run(&MetricRange, &asked, |_| {
+        vec![row(0, "0", 60.0), row(0, "1", 80.0), row(60, "0", 61.0), row(60, "1", 78.0)]
+    })
+    .unwrap();
+    let changes = |output: &ToolOutput| -> Vec<(Option<String>, f64)> {
+        let of = |s: &Series| (s.entity.get("gpu").cloned(), s.points[0].value);
+        output.evidence[0].series.iter().map(of).collect()
+    };
+    assert_eq!(changes(&two), [(Some("0".to_owned()), 1.0), (Some("1".to_owned()), -2.0)]);
+    let (_, one) = run(&MetricRange, &asked, |_| vec![row(0, "0", 60.0), row(60, "0", 61.0)]).unwrap();
+    assert_eq!(changes(&one), [(None, 1.0)], "one series needs no name");
+}
+
+#[test]
+fn picked_samples_have_no_statistics_of_the_window() {
+    let piece = |more: Value, truncated: bool| {
+        let asked = args(more);
+        let query = planned(&MetricRange, &asked).remove(0);
+        let mut read = fetched(0, &query, samples(&query));
+        read.result.truncated = truncated;
+        AnyTool::interpret(&MetricRange, &asked, &context(), &[read]).unwrap().evidence.remove(0)
+    };
+    let all = piece(json!({ "samples": "time", "group_by": ["node"] }), false);
+    assert_eq!((all.stats.unwrap().mean, all.series.len()), (75.0, 2));
+    for (order, truncated) in
+        [("highest", true), ("highest", false), ("lowest", true), ("latest", true), ("time", true)]
+    {
+        let picked = piece(json!({ "samples": order, "group_by": ["node"] }), truncated);
+        // A mean is computed from series wherever it is cited.
+        assert_eq!((picked.stats, picked.series.len(), picked.rows.len()), (None, 0, 4), "{order}");
+    }
+}
+
+#[test]
+fn what_grows_with_the_samples_is_told_by_steps() {
+    let told = |aggregation: &str, values: [f64; 2]| {
+        // Nine samples in the first step and one in the second, of 50 to 90.
+        let rows = move |_: &Query| {
+            [(0, 9, values[0]), (60, 1, values[1])]
+                .map(|(at, count, value)| vec![t(at), s("x"), n(count), f(50.0), f(90.0), f(value)])
+                .into()
+        };
+        let asked = args(json!({ "aggregation": aggregation, "step_seconds": 60, "to": text(120) }));
+        let (_, output) = run(&MetricRange, &asked, rows).unwrap();
+        assert_eq!(output.evidence[0].coverage.seen, 10);
+        read_out(&output).remove(0)
+    };
+    let number = told("count", [9.0, 1.0]);
+    assert!(number.contains("averaged 5") && number.contains("between 1") && number.contains("and 9"), "{number}");
+    let sum = told("sum", [540.0, 60.0]);
+    assert!(sum.contains("averaged 300") && sum.contains("between 60") && sum.contains("and 540"), "{sum}");
+    let spread = told("stddev", [4.0, 2.0]);
+    assert!(spread.contains("averaged 3.8") && spread.contains("between 2") && spread.contains("and 4"), "{spread}");
+    let same = told("count", [5.0, 5.0]);
+    assert!(same.contains("stood at 5 throughout"), "{same}");
+}
+
+#[test]
+fn a_window_shorter_than_a_step_is_one_number() {
+    let step = |from: &str, to: &str| {
+        let mut asked = args(json!({ "step_seconds": 0 }));
+        asked["from"] = json!(format!("2026-05-03T12:00:{from}Z"));
+        asked["to"] = json!(format!("2026-05-03T12:00:{to}Z"));
+        let query = planned(&MetricRange, &asked).remove(0);
+        // What is planned is valid.
+        let read = fetched(0, &query, Vec::new());
+        match &read.query.query().shape {
+            Shape::Series { step_ms, align: Align::Window, .. } => *step_ms,
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!(step("00.2", "00.7"), 1000);
+    // From .9995 to 3.0004 are 2000.9 ms, and 2001 of those that the window is read in.
+    assert_eq!(step("00.9995", "03.0004"), 2001);
+}
+
+#[test]
 fn what_is_computed_stands_before_what_it_is_computed_from() {
     let rows = |_: &Query| steps("n1", "x", &[10.0, 14.0, 11.0]);
     let computed = |transform: &str, points: Value| {

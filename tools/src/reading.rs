@@ -24,7 +24,7 @@ pub use table::Table;
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
-use sightline_model::{Aggregation, Dim, Point, Series};
+use sightline_model::{Aggregation, Dim, Point, Series, TimeRange};
 use sightline_query::{Output, Shape};
 
 use crate::tool::{Fetched, ToolError};
@@ -43,7 +43,7 @@ pub fn read_series(fetched: &Fetched, group_by: &[Dim], aggregation: Aggregation
     match aggregation {
         Aggregation::Rate | Aggregation::Increase => growth::grown_series(fetched, group_by, aggregation),
         Aggregation::TimeAvg | Aggregation::FractionAbove | Aggregation::FractionBelow => {
-            held::held_series(fetched, group_by, aggregation)
+            held::held_series(fetched, group_by)
         }
         Aggregation::Avg
         | Aggregation::Min
@@ -57,6 +57,17 @@ pub fn read_series(fetched: &Fetched, group_by: &[Dim], aggregation: Aggregation
         | Aggregation::P95
         | Aggregation::P99 => plain_series(fetched, group_by, aggregation),
     }
+}
+
+/// The shortest step of a query, milliseconds.
+const MIN_STEP_MS: u64 = 1000;
+
+/// The step that takes in a whole window, milliseconds. The window is read between whole milliseconds, both ends cut alike, and its
+/// length is of the same ends: a step of finer ones could be too short by one. A query has no step below a second; one that is
+/// longer than its window still holds all of it.
+pub(crate) fn whole_ms(range: TimeRange) -> u64 {
+    let length = range.to().as_millisecond().saturating_sub(range.from().as_millisecond());
+    u64::try_from(length).unwrap_or(0).max(MIN_STEP_MS)
 }
 
 /// One group's points by instant, each with the number of rows in it.
@@ -102,6 +113,7 @@ fn plain(
             continue;
         }
         let point = Point { time: at, value: v, min, max, count };
+        let point = if is_of_samples(aggregation) { point } else { level(point) };
         let slots = groups.of(row);
         match slots.get_mut(&at) {
             None => {
@@ -111,11 +123,35 @@ fn plain(
                 if !may_combine && !combines(aggregation) {
                     return Ok(None);
                 }
-                *there = combined(*there, point, aggregation);
+                let both = combined(*there, point, aggregation);
+                *there = if is_of_samples(aggregation) { both } else { level(both) };
             }
         }
     }
     Ok(Some(groups.into_series(|slots| slots.into_values().collect())))
+}
+
+/// Whether the smallest and the largest sample are extremes of the value: a mean lies between them, a number of samples does not.
+fn is_of_samples(aggregation: Aggregation) -> bool {
+    match aggregation {
+        Aggregation::Avg | Aggregation::Min | Aggregation::Max | Aggregation::Last | Aggregation::TimeAvg => true,
+        Aggregation::Sum
+        | Aggregation::Count
+        | Aggregation::Rate
+        | Aggregation::Increase
+        | Aggregation::Stddev
+        | Aggregation::P50
+        | Aggregation::P90
+        | Aggregation::P95
+        | Aggregation::P99
+        | Aggregation::FractionAbove
+        | Aggregation::FractionBelow => false,
+    }
+}
+
+/// A point that has no extremes but its value.
+fn level(point: Point) -> Point {
+    Point { min: point.value, max: point.value, ..point }
 }
 
 /// Whether two groups' values give their union's value.

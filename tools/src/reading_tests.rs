@@ -187,6 +187,24 @@ fn a_null_value_is_no_point_and_an_empty_dimension_no_entity() {
 }
 
 #[test]
+fn a_single_sample_counts_for_what_the_engine_was_asked_to_hold() {
+    let single = |gpu: &str, value: f64| {
+        let key = [s("n1"), s("DCGM_FI_DEV_GPU_TEMP"), s("c1"), s(gpu), s(""), labels(&[])];
+        let own = [n(1), f(value), f(value), f(0.0), t(5), t(5)];
+        [t(0)].into_iter().chain(key).chain(own).collect::<Vec<_>>()
+    };
+    let value = |aggregation, threshold| {
+        let q = Query { threshold, ..temperature(&[Dim::Node], aggregation) };
+        // One stored series each, none of which stood for a time that is known.
+        let read = fetched(0, &q, vec![single("0", 95.0), single("1", 80.0), single("2", 65.0), single("3", 60.0)]);
+        read_series(&read, &[Dim::Node], aggregation).unwrap()[0].points[0].value
+    };
+    assert_eq!(value(Aggregation::TimeAvg, None), 75.0);
+    assert_eq!(value(Aggregation::FractionAbove, Some(80.0)), 0.25);
+    assert_eq!(value(Aggregation::FractionBelow, Some(80.0)), 0.5);
+}
+
+#[test]
 fn a_missing_column_is_named() {
     let mut read = fetched(0, &temperature(&[Dim::Node], Aggregation::Avg), vec![]);
     read.result.columns.retain(|c| c.name != "max");

@@ -119,6 +119,10 @@ fn counts_over_time_are_told_apart_by_what_is_counted_by() {
     assert!(read_out(&output).iter().any(|line| line.contains("3 at 2026-05-03T12:01:00Z, with node ⟨n2⟩; 2 of 4")));
     let whole = planned(&SearchLogs, &args(json!({ "step_seconds": 0 })));
     assert!(matches!(whole[2].shape, Shape::Series { step_ms: 600_000, align: sightline_query::Align::Window, .. }));
+    let short = args(json!({ "step_seconds": 0, "from": "2026-05-03T12:00:00.2Z", "to": "2026-05-03T12:00:00.7Z" }));
+    assert!(matches!(planned(&SearchLogs, &short)[2].shape, Shape::Series { step_ms: 1000, .. }));
+    let count = |q: &Query| if matches!(q.shape, Shape::Series { .. }) { Vec::new() } else { lines(q) };
+    run(&SearchLogs, &short, count).unwrap();
     // More steps than may be shown is no list of zeros.
     let long = args(json!({ "step_seconds": 1, "to": text(1200) }));
     let error = run(&SearchLogs, &long, |q| {

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 use sightline_model::{Dataset, Dim, Entity, Evidence, EvidenceRow, FactPath, Outcome, Unit};
-use sightline_query::{MetricPart, Query, Shape};
+use sightline_query::{Filter, Match, MetricPart, Query, Shape};
 
 use super::NAME;
 use super::kinds::Wanted;
@@ -41,23 +41,31 @@ fn all_rows(fetched: &[&Fetched], started_from: Option<Timestamp>) -> Result<Vec
     Ok(all)
 }
 
-/// What to ask for jobs that do not say how many GPUs they hold: which they held.
+/// So many jobs are asked for by their ids, which is as long as a list in a query may be.
+const MAX_LISTED: usize = 1000;
+
+/// What to ask for jobs that do not say how many GPUs they hold: which they held. Only the intervals of those are read, so that few
+/// jobs are not lost in what all others held; of more than can be listed, everything in the window is.
 pub(super) fn gpus_query(
     context: &ToolContext<'_>,
     wanted: &Wanted<'_>,
     fetched: &[Fetched],
+    started_from: Option<Timestamp>,
 ) -> Result<Option<Query>, ToolError> {
-    let jobs = all_rows(&fetched.iter().collect::<Vec<_>>(), None)?;
-    let silent = jobs.iter().any(|job| labelled_gpus(job).is_none());
-    Ok((silent && context.may_read(Dataset::JobGpus)).then(|| Query {
+    let jobs = all_rows(&fetched.iter().collect::<Vec<_>>(), started_from)?;
+    let silent: BTreeSet<&str> =
+        jobs.iter().filter(|job| labelled_gpus(job).is_none()).map(|job| text_of(job, "job")).collect();
+    let ids = silent.iter().map(|id| (*id).to_owned()).collect();
+    let listed = (silent.len() <= MAX_LISTED).then_some(Filter::Dim { dim: Dim::JobId, matches: Match::In(ids) });
+    Ok((!silent.is_empty() && context.may_read(Dataset::JobGpus)).then(|| Query {
         dataset: Dataset::JobGpus,
         metric: None,
         part: MetricPart::Samples,
         range: wanted.range,
-        filters: Vec::new(),
+        filters: listed.into_iter().collect(),
         placement: None,
         threshold: None,
-        shape: Shape::Distinct { of: vec![Dim::JobId, Dim::Node, Dim::Gpu], limit: context.max_rows },
+        shape: Shape::Distinct { of: vec![Dim::Cluster, Dim::JobId, Dim::Node, Dim::Gpu], limit: context.max_rows },
     }))
 }
 
@@ -89,9 +97,11 @@ pub(super) fn counted(
             narrow: "ask for a shorter window, or narrow it with `filters`".to_owned(),
         });
     }
-    let mut holdings: BTreeMap<String, f64> = BTreeMap::new();
+    // Each cluster numbers its own jobs.
+    let named = |row: &EvidenceRow| ["cluster", "job"].map(|key| text_of(row, key).to_owned());
+    let mut holdings: BTreeMap<[String; 2], f64> = BTreeMap::new();
     for row in held.map(distinct_rows).transpose()?.unwrap_or_default() {
-        *holdings.entry(text_of(&row, "job").to_owned()).or_default() += 1.0;
+        *holdings.entry(named(&row)).or_default() += 1.0;
     }
     let mut groups: BTreeMap<Entity, Group> = BTreeMap::new();
     let mut silent = 0_u64;
@@ -99,7 +109,7 @@ pub(super) fn counted(
         let told = by.iter().map(|dim| (entity_key(dim).to_owned(), text_of(&job, entity_key(dim)).to_owned()));
         let group = groups.entry(told.filter(|(_, text)| !text.is_empty()).collect()).or_default();
         group.jobs += 1;
-        match labelled_gpus(&job).or_else(|| holdings.get(text_of(&job, "job")).copied()) {
+        match labelled_gpus(&job).or_else(|| holdings.get(&named(&job)).copied()) {
             Some(gpus) => *group.gpus.get_or_insert(0.0) += gpus,
             None => silent += 1,
         }

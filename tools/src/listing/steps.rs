@@ -20,9 +20,11 @@ impl Listing {
     /// The counts over time, if they are wanted.
     pub(super) fn step_shape(&self, context: &ToolContext<'_>) -> Option<Shape> {
         let seconds = self.step_seconds?;
-        let range_ms = u64::try_from(self.range.millis()).unwrap_or(0);
-        let (step_ms, align) =
-            if seconds == 0 { (range_ms, Align::Window) } else { (u64::from(seconds) * 1000, Align::Epoch) };
+        let (step_ms, align) = if seconds == 0 {
+            (crate::reading::whole_ms(self.range), Align::Window)
+        } else {
+            (u64::from(seconds) * 1000, Align::Epoch)
+        };
         Some(Shape::Series {
             step_ms,
             align,

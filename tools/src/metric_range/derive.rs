@@ -83,28 +83,28 @@ impl Transform {
                     _ => None,
                 })
                 .collect(),
-            // At the start there are fewer points to take the mean of, which their count shows.
+            // At the start there are fewer points to take the mean of.
             Self::MovingAverage(length) => (0..points.len())
                 .filter_map(|index| {
                     let last = points.get((index + 1).saturating_sub(length)..=index)?;
                     let sum: f64 = last.iter().map(|p| p.value).sum();
-                    let count = last.iter().map(|p| p.count).sum();
-                    Some(flat(last.last()?.time, sum / last.len() as f64, count))
+                    let own = last.last()?;
+                    Some(flat(own.time, sum / last.len() as f64, own.count))
                 })
                 .collect(),
             Self::Cumulative => points
                 .iter()
-                .scan((0.0, 0), |(sum, count), point| {
+                .scan(0.0, |sum, point| {
                     *sum += point.value;
-                    *count += point.count;
-                    Some(flat(point.time, *sum, *count))
+                    Some(flat(point.time, *sum, point.count))
                 })
                 .collect(),
         }
     }
 }
 
-/// A computed value has no extremes of its own.
+/// A computed value has no extremes of its own. Its count is its own point's: a mean over the points weighs them by their counts, and
+/// the samples of the points before it would weigh the later ones most.
 fn flat(time: Timestamp, value: f64, count: u64) -> Point {
     Point { time, value, min: value, max: value, count }
 }
@@ -142,6 +142,7 @@ pub(super) fn ratio(above: &[Series], below: &[Series]) -> (Vec<Series>, u64) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::reading::stats;
 
     fn series(node: &str, values: &[(i64, f64)]) -> Series {
         let point = |(second, value): &(i64, f64)| flat(Timestamp::from_second(*second).unwrap(), *value, 2);
@@ -160,9 +161,18 @@ mod tests {
         assert_eq!(Transform::Delta.apply(&of).len(), 1, "a single point has no difference");
         assert_eq!(
             read(&Transform::MovingAverage(2).apply(&of)),
-            [(0, 10.0, 2), (60, 12.0, 4), (240, 12.5, 4), (0, 5.0, 2)]
+            [(0, 10.0, 2), (60, 12.0, 2), (240, 12.5, 2), (0, 5.0, 2)]
         );
-        assert_eq!(read(&Transform::Cumulative.apply(&of)), [(0, 10.0, 2), (60, 24.0, 4), (240, 35.0, 6), (0, 5.0, 2)]);
+        assert_eq!(read(&Transform::Cumulative.apply(&of)), [(0, 10.0, 2), (60, 24.0, 2), (240, 35.0, 2), (0, 5.0, 2)]);
+    }
+
+    #[test]
+    fn the_mean_of_computed_points_weighs_each_by_its_own_samples() {
+        let of = [series("a", &[(0, 10.0), (60, 14.0), (240, 11.0)])];
+        let mean = |transform: Transform| stats(&transform.apply(&of)).unwrap().mean;
+        assert_eq!(mean(Transform::Cumulative), 23.0, "of 10, 24 and 35");
+        assert_eq!(mean(Transform::MovingAverage(2)), 11.5, "of 10, 12 and 12.5");
+        assert_eq!(mean(Transform::Delta), 0.5, "of 4 and -3");
     }
 
     #[test]

@@ -1,28 +1,35 @@
-//! Samples as they are stored: the first of all by time or value, or the first of each group.
+//! Samples as they are stored: the first of all by time or value, or the first of each group; and whether they are of one series.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+use jiff::Timestamp;
 use sightline_model::{Aggregation, Coverage, Dim, Entity, Evidence, EvidenceRow, FactPath, Outcome, Relation};
-use sightline_query::SampleOrder;
+use sightline_query::{SampleOrder, Shape};
 
 use super::asked::Asked;
 use super::{NAME, subject};
+use crate::measure::Rows;
 use crate::reading::{Content, Table, entity_key, evidence, read_series};
 use crate::sentence::{Sentence, WHOLE, at, fact, format_for, row_value};
-use crate::tool::{Fetched, ToolError, ToolOutput, evidence_id};
+use crate::tool::{Fetched, ToolContext, ToolError, ToolOutput, evidence_id};
 
-/// The most samples that are listed as rows, as for log lines; a longer series is served by its points.
+/// The most samples that are listed as rows, as for log lines; all samples of a window are served by their points as well.
 const MAX_ROWS: usize = 1000;
 
 impl Asked {
     /// What to read: every sample where the first of each group are wanted, for an engine's limit knows no groups.
-    pub(super) fn sample_shape(&self, context: &crate::tool::ToolContext<'_>) -> sightline_query::Shape {
+    pub(super) fn sample_shape(&self, context: &ToolContext<'_>, rows: &Rows) -> Shape {
         let (order, limit) = match &self.reading {
             super::Reading::Samples { order, limit, per } if per.is_empty() => (*order, *limit),
             super::Reading::Samples { order, .. } => (*order, context.max_rows),
             super::Reading::Steps { .. } | super::Reading::Whole => (SampleOrder::Time, context.max_rows),
         };
-        sightline_query::Shape::Samples { group_by: self.told_apart(), order, limit }
+        let mut group_by = self.told_apart();
+        // What is computed from neighbours must know whether they are of one stored series.
+        if self.transform.is_some() {
+            group_by.extend(self.series_key(rows).into_iter().filter(|dim| !self.group_by.contains(dim)));
+        }
+        Shape::Samples { group_by, order, limit }
     }
 
     /// What is told of a sample besides its time and value.
@@ -33,9 +40,63 @@ impl Asked {
         };
         per.iter().chain(self.group_by.iter().filter(|dim| !per.contains(dim))).cloned().collect()
     }
+
+    /// The dimensions that tell stored series apart besides their labels; none where every metric is asked for as one series,
+    /// which is said to be a mixture.
+    pub(super) fn series_key(&self, rows: &Rows) -> Vec<Dim> {
+        if self.measure.mixed(&self.group_by, &rows.filters).is_some() {
+            return Vec::new();
+        }
+        vec![Dim::Metric, Dim::Cluster, Dim::Node, Dim::Gpu, Dim::Service]
+    }
+
+    /// Checks that what is computed from neighbours has one stored series in each group: the difference of two GPUs' samples is no
+    /// change of either.
+    ///
+    /// # Errors
+    /// When a group holds several series, with the dimensions that tell them apart, or several values of one instant, which only
+    /// labels or, of a mixture, other dimensions can.
+    pub(super) fn check_apart(&self, samples: &Fetched, rows: &Rows) -> Result<(), ToolError> {
+        let table = Table::new(&samples.result);
+        let columns = |dims: &[Dim]| dims.iter().map(|dim| table.column(dim.as_str())).collect::<Result<Vec<_>, _>>();
+        let (time, value) = (table.column("time")?, table.column("value")?);
+        let (group, key) = (columns(&self.group_by)?, self.series_key(rows));
+        let key_columns = columns(&key)?;
+        let mut first: HashMap<Vec<&str>, Vec<&str>> = HashMap::new();
+        let mut at: HashMap<(Vec<&str>, Timestamp), f64> = HashMap::new();
+        let mut differ: BTreeSet<usize> = BTreeSet::new();
+        let mut twice = false;
+        for row in table.rows() {
+            let (Some(time), Some(value)) = (table.time(row, time), table.number(row, value)) else { continue };
+            let texts = |columns: &[usize]| columns.iter().map(|c| table.text(row, *c)).collect::<Vec<&str>>();
+            let (group, own) = (texts(&group), texts(&key_columns));
+            let there = first.entry(group.clone()).or_insert_with(|| own.clone());
+            differ.extend(there.iter().zip(&own).enumerate().filter(|(_, (a, b))| a != b).map(|(index, _)| index));
+            // A sample that was written twice is still one.
+            twice |= *at.entry((group, time)).or_insert(value) != value;
+        }
+        if differ.is_empty() && !twice {
+            return Ok(());
+        }
+        let names: Vec<String> = key
+            .iter()
+            .enumerate()
+            .filter(|(i, _)| differ.contains(i))
+            .map(|(_, dim)| format!("`{}`", dim.as_str()))
+            .collect();
+        let apart = if names.is_empty() {
+            "what tells them apart (a label, or `metric`, `cluster`, `node`, `gpu`, `service`)".to_owned()
+        } else {
+            names.join(", ")
+        };
+        let reason = format!(
+            "several stored series would be taken for one, and what is computed from neighbouring samples would mix them; add {apart} to `group_by`, or filter for one of them"
+        );
+        Err(ToolError::Arguments { tool: NAME, reason })
+    }
 }
 
-/// The samples as rows, and as series where they are all of one list.
+/// The samples as rows, and as series where they are all that the window holds.
 pub(super) fn output(
     asked: &Asked,
     samples: &Fetched,
@@ -50,7 +111,8 @@ pub(super) fn output(
     let mut rows = if per.is_empty() { ranked(all) } else { first_of_each(all, per, limit) };
     let shown = rows.len() as u64;
     rows.truncate(MAX_ROWS);
-    let mut piece = if per.is_empty() {
+    // Statistics of picked samples are not the window's, and whoever cites a mean means that: only all of them in time make a series.
+    let mut piece = if per.is_empty() && order == SampleOrder::Time && !samples.result.truncated {
         evidence(samples, NAME, 1, Content::Series(read_series(samples, &dims, Aggregation::Last)?))
     } else {
         evidence(samples, NAME, 1, Content::Rows(Vec::new()))

@@ -36,8 +36,9 @@ pub fn evidence(fetched: &Fetched, tool: &str, n: usize, content: Content) -> Ev
     };
     let (series, rows, coverage) = match content {
         Content::Series(series) => {
-            let rows = mean_rows(&series);
             let coverage = coverage(&series, range, step_ms.unwrap_or(0));
+            let series = weighed(series, aggregation);
+            let rows = mean_rows(&series);
             (series, rows, coverage)
         }
         Content::Rows(rows) => {
@@ -91,6 +92,15 @@ pub(crate) fn derived(from: &Evidence, n: usize, series: Vec<Series>) -> Evidenc
         params: BTreeMap::new(),
         ..from.clone()
     }
+}
+
+/// The series with what their means weigh each point by. A mean over steps is one over samples, so a step weighs by how many it
+/// has; but what grows with the number of samples, weighed by it, would count it twice: there each step is one observation.
+fn weighed(mut series: Vec<Series>, aggregation: Option<Aggregation>) -> Vec<Series> {
+    if matches!(aggregation, Some(Aggregation::Count | Aggregation::Sum)) {
+        series.iter_mut().flat_map(|s| &mut s.points).for_each(|point| point.count = 1);
+    }
+    series
 }
 
 /// How an aggregation is written in evidence.

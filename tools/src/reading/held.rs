@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
-use sightline_model::{Aggregation, Cell, Dim, Point, Series};
+use sightline_model::{Cell, Dim, Point, Series};
+use sightline_query::{Held as Rule, Output};
 
 use crate::reading::group::Groups;
 use crate::reading::table::Table;
@@ -35,18 +36,14 @@ impl Held {
 
 /// The series of a `time_avg`, `fraction_above` or `fraction_below`; stored series of a group count by how long they were sampled.
 /// A step knows its own samples only: the stretch between the last of one step and the first of the next belongs to neither.
-pub(crate) fn held_series(
-    fetched: &Fetched,
-    group_by: &[Dim],
-    aggregation: Aggregation,
-) -> Result<Vec<Series>, ToolError> {
+pub(crate) fn held_series(fetched: &Fetched, group_by: &[Dim]) -> Result<Vec<Series>, ToolError> {
     let table = Table::new(&fetched.result);
     let bucket = table.column("bucket")?;
-    let columns = Columns::of(&table)?;
+    let columns = Columns::of(fetched, &table)?;
     let mut groups: Groups<'_, BTreeMap<Timestamp, Held>> = Groups::new(&table, group_by)?;
     for row in table.rows() {
         if let Some(at) = table.time(row, bucket) {
-            columns.add(&table, row, rule(fetched, aggregation), groups.of(row).entry(at).or_default());
+            columns.add(&table, row, groups.of(row).entry(at).or_default());
         }
     }
     let point = |(time, held): (Timestamp, Held)| {
@@ -61,27 +58,26 @@ pub(crate) fn held_groups<'a>(
     fetched: &Fetched,
     table: &Table<'a>,
     group_by: &[Dim],
-    aggregation: Aggregation,
 ) -> Result<Groups<'a, Held>, ToolError> {
-    let columns = Columns::of(table)?;
+    let columns = Columns::of(fetched, table)?;
     let mut groups: Groups<'a, Held> = Groups::new(table, group_by)?;
     for row in table.rows() {
-        columns.add(table, row, rule(fetched, aggregation), groups.of(row));
+        columns.add(table, row, groups.of(row));
     }
     Ok(groups)
 }
 
-/// What a single sample counts for.
-fn rule(fetched: &Fetched, aggregation: Aggregation) -> impl Fn(f64) -> f64 {
-    let threshold = fetched.query.query().threshold;
-    move |value| match (aggregation, threshold) {
-        (Aggregation::FractionAbove, Some(threshold)) => f64::from(value > threshold),
-        (Aggregation::FractionBelow, Some(threshold)) => f64::from(value < threshold),
-        _ => value,
+/// What a single sample counts for: the same as the engine was asked to hold it for.
+fn single(rule: Rule, value: f64) -> f64 {
+    match rule {
+        Rule::Value => value,
+        Rule::Above(threshold) => f64::from(value > threshold),
+        Rule::Below(threshold) => f64::from(value < threshold),
     }
 }
 
 struct Columns {
+    rule: Rule,
     count: usize,
     min: usize,
     max: usize,
@@ -91,8 +87,14 @@ struct Columns {
 }
 
 impl Columns {
-    fn of(table: &Table<'_>) -> Result<Self, ToolError> {
+    fn of(fetched: &Fetched, table: &Table<'_>) -> Result<Self, ToolError> {
+        let rule = fetched
+            .query
+            .outputs()
+            .iter()
+            .find_map(|c| if let Output::Held(rule) = c.output { Some(rule) } else { None });
         Ok(Self {
+            rule: rule.ok_or_else(|| ToolError::Result { tool: "series", column: "held".to_owned() })?,
             count: table.column("count")?,
             min: table.column("min")?,
             max: table.column("max")?,
@@ -103,7 +105,7 @@ impl Columns {
     }
 
     /// Adds one stored series' step.
-    fn add(&self, table: &Table<'_>, row: &[Cell], single: impl Fn(f64) -> f64, held: &mut Held) {
+    fn add(&self, table: &Table<'_>, row: &[Cell], held: &mut Held) {
         let (Some(first), Some(last)) = (table.time(row, self.first_time), table.time(row, self.last_time)) else {
             return;
         };
@@ -119,7 +121,7 @@ impl Columns {
             held.millis += millis;
         } else {
             // Several samples of one instant differ only where a series was written twice.
-            held.alone += single(min.midpoint(max));
+            held.alone += single(self.rule, min.midpoint(max));
             held.singles += 1;
         }
     }

@@ -44,7 +44,7 @@ pub fn read_rank(fetched: &Fetched, group_by: &[Dim], aggregation: Aggregation) 
         return Ok(ranked(groups));
     }
     if matches!(aggregation, Aggregation::TimeAvg | Aggregation::FractionAbove | Aggregation::FractionBelow) {
-        let groups = held_groups(fetched, &table, group_by, aggregation)?.into_sorted();
+        let groups = held_groups(fetched, &table, group_by)?.into_sorted();
         let ranked =
             |(entity, held): (Entity, Held)| Some(Ranked { entity, value: held.value()?, count: held.count, at: None });
         return Ok(groups.into_iter().filter_map(ranked).collect());
