@@ -7,8 +7,6 @@ use super::error::QueryError;
 use super::lexer::{Token, TokenKind};
 use super::reader::name_of;
 
-/// Words that join comparisons.
-const JOINING: [&str; 7] = ["AND", "OR", "NOT", "IN", "BETWEEN", "IS", "NULL"];
 /// Words that begin what follows PREWHERE.
 const ENDING: [&str; 13] = [
     "WHERE",
@@ -33,7 +31,7 @@ pub(super) fn check_prewhere(text: &[u8], tokens: &[Token]) -> Result<(), QueryE
             let (before, after) =
                 (tokens.get(..index).unwrap_or_default(), tokens.get(index + 1..).unwrap_or_default());
             let alias = alias_before(text, before);
-            if !is_plain(text, after, alias.as_deref()) {
+            if !is_plain(text, after, alias.as_deref()) || has_lambda(text, tokens) {
                 return Err(refusal());
             }
             if alias.is_some_and(|alias| !always_the_table(text, tokens, &alias)) {
@@ -70,47 +68,90 @@ fn always_the_table(text: &[u8], tokens: &[Token], alias: &str) -> bool {
     })
 }
 
+/// What the grammar of PREWHERE expects next. A word that ends the clause does so only where a comparison is whole: elsewhere
+/// the engine takes `offset`, `window` or `limit` for a name.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Next {
+    Operand,
+    Operator,
+}
+
 fn is_plain(text: &[u8], mut rest: &[Token], alias: Option<&str>) -> bool {
     let mut depth = 0_u32;
+    let mut next = Next::Operand;
     loop {
-        rest = match rest {
-            [] => return depth == 0,
-            [end, ..] if depth == 0 && is_one_of(text, end, &ENDING) => return true,
-            [end, ..] if depth == 0 && end.is_byte(b')') => return true,
-            [word, after @ ..] if is_one_of(text, word, &JOINING) => after,
-            [open, after @ ..] if open.is_byte(b'(') => {
-                depth += 1;
-                after
-            }
-            [close, after @ ..] if close.is_byte(b')') => {
-                depth -= 1;
-                match after {
-                    // `(…)[…]`, `(…).1`, `(…)(…)`
-                    [next, ..] if [b'[', b'.', b'('].iter().any(|byte| next.is_byte(*byte)) => return false,
-                    after => after,
-                }
-            }
-            [open, name, colon, after @ ..]
-                if open.is_byte(b'{') && name.kind == TokenKind::Word && colon.is_byte(b':') =>
-            {
-                match after.iter().position(|token| token.is_byte(b'}')) {
-                    Some(close) => after.get(close + 1..).unwrap_or_default(),
-                    None => return false,
-                }
-            }
-            [table, dot, column, after @ ..] if dot.is_byte(b'.') => {
-                let of_table = name_of(text, table).is_some_and(|name| Some(name.as_str()) == alias);
-                let ends = !after.first().is_some_and(|next| [b'[', b'.', b'('].iter().any(|byte| next.is_byte(*byte)));
-                if !of_table || name_of(text, column).is_none() || !ends {
-                    return false;
-                }
-                after
-            }
-            [value, after @ ..] if matches!(value.kind, TokenKind::Text | TokenKind::Number) => after,
-            [sign, after @ ..] if [b',', b'<', b'>', b'=', b'!'].iter().any(|byte| sign.is_byte(*byte)) => after,
-            _ => return false,
+        let step = match next {
+            Next::Operand => operand(text, rest, alias, &mut depth),
+            Next::Operator => match rest {
+                [] => return depth == 0,
+                [end, ..] if depth == 0 && (is_one_of(text, end, &ENDING) || end.is_byte(b')')) => return true,
+                _ => operator(text, rest, &mut depth),
+            },
         };
+        let Some((after, then)) = step else { return false };
+        (rest, next) = (after, then);
     }
+}
+
+/// A column, a value, or what may stand before one.
+fn operand<'a>(text: &[u8], rest: &'a [Token], alias: Option<&str>, depth: &mut u32) -> Option<(&'a [Token], Next)> {
+    match rest {
+        [not, after @ ..] if not.is_word(text, "NOT") => Some((after, Next::Operand)),
+        [null, after @ ..] if null.is_word(text, "NULL") => Some((after, Next::Operator)),
+        [open, after @ ..] if open.is_byte(b'(') => {
+            *depth += 1;
+            Some((after, Next::Operand))
+        }
+        // The second sign of `<=`, `>=`, `!=`, `<>` and `==`.
+        [sign, after @ ..] if [b'=', b'>'].iter().any(|byte| sign.is_byte(*byte)) => Some((after, Next::Operand)),
+        [open, name, colon, after @ ..]
+            if open.is_byte(b'{') && name.kind == TokenKind::Word && colon.is_byte(b':') =>
+        {
+            let close = after.iter().position(|token| token.is_byte(b'}'))?;
+            Some((after.get(close + 1..).unwrap_or_default(), Next::Operator))
+        }
+        [table, dot, column, after @ ..] if dot.is_byte(b'.') => {
+            let of_table = name_of(text, table).is_some_and(|name| Some(name.as_str()) == alias);
+            let ends = !after.first().is_some_and(|next| [b'[', b'.', b'('].iter().any(|byte| next.is_byte(*byte)));
+            (of_table && name_of(text, column).is_some() && ends).then_some((after, Next::Operator))
+        }
+        [value, after @ ..] if matches!(value.kind, TokenKind::Text | TokenKind::Number) => {
+            Some((after, Next::Operator))
+        }
+        _ => None,
+    }
+}
+
+/// What may stand after a column or a value.
+fn operator<'a>(text: &[u8], rest: &'a [Token], depth: &mut u32) -> Option<(&'a [Token], Next)> {
+    match rest {
+        [close, after @ ..] if close.is_byte(b')') && *depth > 0 => {
+            *depth -= 1;
+            // `(…)[…]`, `(…).1`, `(…)(…)`
+            let goes_on = after.first().is_some_and(|next| [b'[', b'.', b'('].iter().any(|byte| next.is_byte(*byte)));
+            (!goes_on).then_some((after, Next::Operator))
+        }
+        [not, after @ ..] if not.is_word(text, "NOT") => match after {
+            [word, after @ ..] if word.is_word(text, "IN") || word.is_word(text, "BETWEEN") => {
+                Some((after, Next::Operand))
+            }
+            _ => None,
+        },
+        [word, after @ ..] if is_one_of(text, word, &["AND", "OR", "IN", "BETWEEN", "IS"]) => {
+            Some((after, Next::Operand))
+        }
+        [sign, after @ ..] if [b',', b'<', b'>', b'=', b'!'].iter().any(|byte| sign.is_byte(*byte)) => {
+            Some((after, Next::Operand))
+        }
+        _ => None,
+    }
+}
+
+/// Whether a text holds a lambda: one that is named `equals`, `in` or `and` takes the place of that operator, in PREWHERE too.
+fn has_lambda(text: &[u8], tokens: &[Token]) -> bool {
+    let arrow = |pair: &[Token]| matches!(pair, [dash, head] if dash.is_byte(b'-') && head.is_byte(b'>'));
+    tokens.windows(2).any(arrow)
+        || tokens.iter().any(|token| name_of(text, token).is_some_and(|name| name.eq_ignore_ascii_case("lambda")))
 }
 
 fn is_one_of(text: &[u8], token: &Token, words: &[&str]) -> bool {
@@ -135,6 +176,9 @@ mod tests {
             "SELECT 1 FROM a.b PREWHERE 1",
             "SELECT 1 FROM a.b AS t PREWHERE t.x = 1 UNION ALL SELECT 2 FROM a.c AS t PREWHERE t.y = 2",
             "SELECT prewhere_time FROM a.b",
+            "SELECT 1 FROM a.b AS t PREWHERE t.x NOT IN ('a', 'b') AND t.y NOT BETWEEN 1 AND 2 AND t.z IS NOT NULL LIMIT 1",
+            "SELECT 1 FROM a.b AS t PREWHERE t.x <= 1 AND t.y <> 2 OR t.z == t.x ORDER BY t.x",
+            "SELECT arrayMap(x -> x, [1]) FROM a.b",
         ] {
             assert!(passes(text), "{text}");
         }
@@ -164,6 +208,16 @@ mod tests {
             "CASE WHEN t.x = 1 THEN 1 END",
             "t.`x`('a') = 1",
             "((t.x = 1)",
+            "offset = 0",
+            "t.x = 1 AND window = 0",
+            "NOT limit",
+            "t.x = settings",
+            "(group)",
+            "group + throwIf(t.value > 1)",
+            "in(t.x, t.y)",
+            "t.x = 1 AND",
+            "t.x NOT LIKE t.y",
+            "t.x t.y",
         ] {
             let text = format!("SELECT 1 FROM a.b AS t PREWHERE {condition}");
             assert!(!passes(&text), "{text}");
@@ -173,6 +227,8 @@ mod tests {
             "SELECT CAST(tuple(throwIf(value > 1)), 'Tuple(x UInt8)') AS t FROM a.b AS t PREWHERE t.x = 0",
             "SELECT CAST(tuple(throwIf(value > 1)), 'Tuple(x UInt8)') t FROM a.b AS t PREWHERE t.x = 0",
             "WITH 1 AS `t` SELECT 1 FROM a.b AS t PREWHERE t.x = 0",
+            "WITH (x, y) -> throwIf(x LIKE 'b%') AS equals SELECT 1 FROM a.b AS t PREWHERE t.x = 'a'",
+            "WITH `lambda`(tuple(x, y), throwIf(x LIKE 'b%')) AS in SELECT 1 FROM a.b AS t PREWHERE t.x IN ('a')",
         ] {
             assert!(!passes(text), "{text}");
         }

@@ -32,6 +32,9 @@ const PARAMETER_TYPES: [&str; 12] = [
     "UInt32",
 ];
 
+/// Deepest nesting of brackets. The guard's texts have at most 10 levels; 900 ended the engine's process under its default settings.
+const MAX_DEPTH: usize = 64;
+
 /// What the engine has that a reader's text could name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Catalogue {
@@ -61,6 +64,7 @@ pub(super) fn check_reader(
     };
     check_kind(text, &tokens)?;
     check_plain(text, &tokens)?;
+    check_depth(&tokens)?;
     if is_system(database) {
         return Err(QueryError::access("the reader may not work in a system database"));
     }
@@ -112,13 +116,42 @@ fn check_plain(text: &[u8], tokens: &[Token]) -> Result<(), QueryError> {
         let plain = match token.kind {
             TokenKind::Comment | TokenKind::Heredoc | TokenKind::Foreign => false,
             TokenKind::QuotedName => !token.of(text).contains(&b'\\'),
-            TokenKind::Word | TokenKind::Text | TokenKind::Number | TokenKind::Punctuation(_) => true,
+            TokenKind::Number => is_number(token.of(text)),
+            TokenKind::Word | TokenKind::Text | TokenKind::Punctuation(_) => true,
         };
         if !plain {
             let found = String::from_utf8_lossy(token.of(text));
             return Err(QueryError::access(&format!(
-                "the reader's text may hold no comment, heredoc, escaped name or non-ASCII byte outside a string; found `{found}`"
+                "the reader's text may hold no comment, heredoc, escaped name, name that begins with a digit or non-ASCII byte outside a string; found `{found}`"
             )));
+        }
+    }
+    Ok(())
+}
+
+/// Digits, with dots and an exponent at most. To the engine a word may begin with a digit: `1x` is a name there.
+fn is_number(token: &[u8]) -> bool {
+    let exponent = token.iter().position(|byte| matches!(byte, b'e' | b'E'));
+    let (mantissa, exponent) = match exponent {
+        Some(at) => (token.get(..at).unwrap_or_default(), token.get(at + 1..).unwrap_or_default()),
+        None => (token, b"0".as_slice()),
+    };
+    mantissa.iter().all(|byte| byte.is_ascii_digit() || *byte == b'.')
+        && !exponent.is_empty()
+        && exponent.iter().all(u8::is_ascii_digit)
+}
+
+/// The engine's parser recurses, and on an overflow its whole process ends with every question in it.
+fn check_depth(tokens: &[Token]) -> Result<(), QueryError> {
+    let mut depth = 0_usize;
+    for token in tokens {
+        match token.kind {
+            TokenKind::Punctuation(b'(' | b'[' | b'{') => depth += 1,
+            TokenKind::Punctuation(b')' | b']' | b'}') => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        if depth > MAX_DEPTH {
+            return Err(QueryError::access(&format!("the reader's text may nest brackets {MAX_DEPTH} deep at most")));
         }
     }
     Ok(())
@@ -142,15 +175,23 @@ fn check_functions(text: &[u8], tokens: &[Token], catalogue: &Catalogue) -> Resu
     Ok(())
 }
 
-/// `{p0:String}`: a parameter is a value, never a name.
+/// `{p0:String}`: a parameter is a value, never a name. An open brace may begin nothing else but a map of texts.
 fn check_parameters(text: &[u8], tokens: &[Token]) -> Result<(), QueryError> {
-    for window in tokens.windows(4) {
-        let [open, name, colon, kind] = window else { continue };
-        let is_parameter = open.is_byte(b'{') && name.kind == TokenKind::Word && colon.is_byte(b':');
-        if is_parameter && !PARAMETER_TYPES.iter().any(|known| kind.of(text) == known.as_bytes()) {
-            let found = String::from_utf8_lossy(kind.of(text)).into_owned();
+    for (index, _) in tokens.iter().enumerate().filter(|(_, token)| token.is_byte(b'{')) {
+        let is_value = match tokens.get(index + 1..).unwrap_or_default() {
+            [first, ..] if first.kind == TokenKind::Text || first.is_byte(b'}') => true,
+            [name, colon, kind, ..] if name.kind == TokenKind::Word && colon.is_byte(b':') => {
+                PARAMETER_TYPES.iter().any(|known| kind.of(text) == known.as_bytes())
+            }
+            _ => false,
+        };
+        if !is_value {
+            let rest = tokens.get(index..).unwrap_or_default();
+            let end = rest.get(3).or(rest.last()).map_or(text.len(), |token| token.end);
+            let found = rest.first().and_then(|token| text.get(token.start..end)).unwrap_or_default();
+            let found = String::from_utf8_lossy(found);
             return Err(QueryError::access(&format!(
-                "the reader's parameters are values; `{found}` is no type of one"
+                "the reader's parameters are values, like `{{p0:String}}`; `{found}` is none"
             )));
         }
     }

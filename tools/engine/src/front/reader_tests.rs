@@ -82,9 +82,16 @@ fn a_parameter_is_a_value_and_no_name() {
         "SELECT * FROM {t:identifier}",
         "SELECT {c:`Identifier`} FROM obs.metrics",
         "SELECT {c:AggregateFunction(sum, UInt8)} FROM obs.metrics",
+        "SELECT * FROM {`t`:Identifier}",
+        "SELECT * FROM {",
     ] {
         assert!(check(text).unwrap_err().contains("parameters are values"), "{text}");
     }
+    // To the engine a name may begin with a digit, that of a parameter too.
+    for text in ["SELECT * FROM {1t:Identifier}", "SELECT * FROM obs.{1:Identifier}", "SELECT {0x1:Identifier}"] {
+        assert!(check(text).is_err(), "{text}");
+    }
+    assert_eq!(check("SELECT 1 FROM obs.metrics SETTINGS additional_table_filters = {'a': 'b'}"), Ok(()));
 }
 
 #[test]
@@ -94,6 +101,23 @@ fn text_that_two_lexers_may_cut_differently_is_refused() {
     {
         assert!(check(text).unwrap_err().contains("may hold no comment"), "{text}");
     }
+}
+
+#[test]
+fn a_number_is_no_name() {
+    for text in ["SELECT 1 AS 1x", "SELECT 1 AS 1e", "SELECT 0x1F", "SELECT 1_000", "SELECT 1e5e"] {
+        assert!(check(text).unwrap_err().contains("begins with a digit"), "{text}");
+    }
+    for text in ["SELECT 1", "SELECT 1.5", "SELECT 1e5", "SELECT 1.5E3"] {
+        assert_eq!(check(text), Ok(()), "{text}");
+    }
+}
+
+#[test]
+fn brackets_that_could_overflow_the_engines_stack_are_refused() {
+    let nested = |depth: usize| format!("SELECT {}1{}", "[".repeat(depth), "]".repeat(depth));
+    assert_eq!(check(&nested(64)), Ok(()));
+    assert!(check(&nested(65)).unwrap_err().contains("64 deep"));
 }
 
 #[test]

@@ -62,8 +62,10 @@ const READER_MAY_SET: [&str; 35] = [
 const READER_DEFAULTS: [(&str, &str); 2] = [("max_execution_time", "300"), ("max_memory_usage", "4000000000")];
 
 /// What the reader's connection always has, so that a condition of the text is computed after the tenant filters and sees no row that
-/// they keep out: one that fails for a foreign row would tell of it.
-const READER_ALWAYS: [(&str, &str); 2] = [("optimize_move_to_prewhere", "0"), ("query_plan_merge_filters", "0")];
+/// they keep out: one that fails for a foreign row would tell of it. A join's runtime filter computes the join's keys in the
+/// same step as the tenant filters.
+const READER_ALWAYS: [(&str, &str); 3] =
+    [("optimize_move_to_prewhere", "0"), ("query_plan_merge_filters", "0"), ("enable_join_runtime_filters", "0")];
 
 /// Tenant filters: `database.table` to the condition that its rows must meet.
 pub(super) type TableFilters = BTreeMap<String, String>;
@@ -226,7 +228,7 @@ mod tests {
         assert_eq!(
             statements,
             [
-                r"SET allow_introspection_functions = '0', implicit_select = '0', log_comment = 'q1', max_execution_time = '300', max_memory_usage = '4000000000', max_threads = '2\' , readonly = \'0', optimize_move_to_prewhere = '0', query_plan_merge_filters = '0'",
+                r"SET allow_introspection_functions = '0', implicit_select = '0', log_comment = 'q1', max_execution_time = '300', max_memory_usage = '4000000000', max_threads = '2\' , readonly = \'0', optimize_move_to_prewhere = '0', query_plan_merge_filters = '0', enable_join_runtime_filters = '0'",
                 r"SET additional_table_filters = {'a.b': 'tenant IN (\'x\')'}",
                 "SET readonly = '1'",
             ]

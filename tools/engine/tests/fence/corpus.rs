@@ -94,13 +94,25 @@ fn attacks(port: u16) -> Vec<Attack> {
         }
     }
     assert!(attacks.len() > 600, "{}", attacks.len());
-    let params =
-        vec![("d", "obs"), ("t", "secrets"), ("c", "token"), ("q", "obs.secrets"), ("m", "metrics"), ("p", "tenant-b")];
+    let params = vec![
+        ("d", "obs"),
+        ("t", "secrets"),
+        ("c", "token"),
+        ("q", "obs.secrets"),
+        ("m", "metrics"),
+        ("p", "tenant-b"),
+        ("1d", "obs"),
+        ("1t", "secrets"),
+        ("1q", "obs.secrets"),
+    ];
     for (index, sql) in [
         "SELECT * FROM {d:Identifier}.{t:Identifier}",
         "SELECT * FROM obs.{t:Identifier}",
         "SELECT * FROM {q:Identifier}",
         "SELECT * FROM { q : Identifier }",
+        "SELECT * FROM {1q:Identifier}",
+        "SELECT * FROM {1d:Identifier}.{1t:Identifier}",
+        "SELECT * FROM obs.{1t:Identifier}",
         "SELECT {c:Identifier} FROM {d:Identifier}.secrets",
         "SELECT * FROM obs.metrics WHERE tenant IN (SELECT id FROM {d:Identifier}.{t:Identifier})",
         "SELECT * FROM obs.metrics WHERE tenant IN {q:Identifier}",
@@ -166,6 +178,18 @@ fn attacks(port: u16) -> Vec<Attack> {
         "SELECT value % (node NOT LIKE 'zyz%') FROM obs.metrics".to_owned(),
         "SELECT count() FROM obs.metrics WHERE intDiv(1, node NOT LIKE 'zyz%') = 1 AND tenant = 'tenant-b'".to_owned(),
         "SELECT max(x) FROM obs.metrics ARRAY JOIN [throwIf(value > 1000)] AS x".to_owned(),
+        "SELECT throwIf(value > 1000) AS 1x FROM obs.metrics AS t PREWHERE 1x = 0".to_owned(),
+        "SELECT throwIf(value > 1000) AS offset FROM obs.metrics AS t PREWHERE offset = 0".to_owned(),
+        "SELECT throwIf(value > 1000) AS window FROM obs.metrics AS t PREWHERE t.value = 1 OR window = 0".to_owned(),
+        "SELECT 1 AS group FROM obs.metrics AS t PREWHERE group + throwIf(t.value > 1000) = 1".to_owned(),
+        "WITH (x, y) -> throwIf(x LIKE 'zyz%') AS equals SELECT count() FROM obs.logs AS t PREWHERE t.body = 'a'".to_owned(),
+        "WITH (x, y) -> throwIf(x > 1000) AS less SELECT count() FROM obs.metrics AS t PREWHERE t.value < 1".to_owned(),
+        "WITH lambda(tuple(x, y), throwIf(x LIKE 'zyz%')) AS in SELECT count() FROM obs.logs AS t PREWHERE t.body IN ('a')".to_owned(),
+        "SELECT count() FROM obs.metrics AS a JOIN (SELECT 1 AS k) AS b ON throwIf(a.value > 1000) = b.k".to_owned(),
+        "SELECT count() FROM obs.metrics AS a, (SELECT 1 AS k) AS b WHERE intDiv(1, a.value < 1000) = b.k".to_owned(),
+        "SELECT count() FROM (SELECT body FROM obs.logs) AS a JOIN (SELECT 1 AS k) AS b ON toInt32(a.body) = b.k".to_owned(),
+        format!("SELECT {}1{}", "[".repeat(900), "]".repeat(900)),
+        format!("SELECT {}1{}", "abs(".repeat(900), ")".repeat(900)),
     ]
     .into_iter()
     .enumerate()
