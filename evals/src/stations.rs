@@ -2,7 +2,7 @@
 //! do nothing. What is measured with them is the line without the time that those take.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use sightline_core::quota::{Budget, Left, NoPlace, Place, Quota, QuotaError, Reservation, TooManyQuestions};
@@ -58,16 +58,16 @@ impl Quota for Nothing {
         Ok(())
     }
 
-    fn place<'a>(&'a self, _: &'a Principal, _: u64) -> BoxFuture<'a, Result<Place, NoPlace>> {
+    fn place<'a>(&'a self, _: &'a Principal, _: u64, _: Duration) -> BoxFuture<'a, Result<Place, NoPlace>> {
         Box::pin(std::future::ready(Ok(Place::new(()))))
     }
 
-    fn left(&self, budget: Budget<'_>) -> Result<Left, QuotaError> {
-        Ok(Left { amount: budget.limit, resets: budget.now })
+    fn left<'a>(&'a self, budget: Budget<'a>) -> BoxFuture<'a, Result<Left, QuotaError>> {
+        Box::pin(std::future::ready(Ok(Left { amount: budget.limit, resets: budget.now })))
     }
 
-    fn reserve(&self, _: Budget<'_>, amount: u64) -> Result<Reservation, QuotaError> {
-        Ok(Reservation::new(amount, drop))
+    fn reserve<'a>(&'a self, _: Budget<'a>, amount: u64) -> BoxFuture<'a, Result<Reservation, QuotaError>> {
+        Box::pin(std::future::ready(Ok(Reservation::new(amount, drop))))
     }
 }
 

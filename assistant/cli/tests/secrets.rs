@@ -16,6 +16,7 @@ mod worlds;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use axum::body::Body;
 use axum::http::{Response, StatusCode};
@@ -208,9 +209,12 @@ async fn whatever_goes_wrong_in_the_engine_no_row_is_quoted() {
     let body = json!({ "question": QUESTION, "as_of": end() });
     let asking = tokio::spawn(service.chat("viewer@atlas", &body).send());
     let sql = "SELECT count() FROM system.processes WHERE query LIKE '%sightline.metrics AS t%' AND query NOT LIKE '%processes%'";
-    while lab.write(sql).await == "0\n" {
-        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
-    }
+    let runs = async {
+        while lab.write(sql).await == "0\n" {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(60), runs).await.expect("no query of the question was seen");
     signal(service.engine_pid(), "KILL");
     let response = asking.await.unwrap().unwrap();
     assert!(response.status().is_server_error());

@@ -1,6 +1,8 @@
 //! From a valid query to one that may run now: a place, the day's budget, an estimate where it is worth one, and, where it is
 //! refused for its size, what of it would fit.
 
+use std::time::Duration;
+
 use jiff::Timestamp;
 use sightline_guard::{Admission, BytesLeft, EngineError, Estimate, ExecutableQuery, Fits, Refusal, Suggestion};
 use sightline_model::{Principal, QueryId};
@@ -47,7 +49,7 @@ pub(crate) async fn admit(
     match admit_now(assistant, terms, valid).await {
         Err(ToolFailure::Refused(refusal)) => {
             let span = tracing::info_span!("narrow", query_id = %terms.query_id);
-            let found = what_fits(assistant, terms, valid.query(), &refusal).instrument(span).await?;
+            let found = narrow(assistant, terms, valid.query(), &refusal).instrument(span).await;
             Err(refusal.with(found).into())
         }
         other => other,
@@ -57,20 +59,29 @@ pub(crate) async fn admit(
 async fn admit_now(assistant: &Assistant, terms: Terms<'_>, valid: &ValidQuery) -> Result<Admitted, ToolFailure> {
     // What can be told without the engine is told at once: a question that is far too big waits for nobody's place.
     by_guard(assistant, terms, valid, None, None)?;
-    let place = assistant
-        .quota
-        .place(terms.principal, terms.limits.max_concurrent)
-        .instrument(tracing::info_span!("quota_place"))
-        .await
-        .map_err(|full| Refusal::TooManyAtOnce { limit: terms.limits.max_concurrent, waited_s: full.waited_s })?;
-    let left = bytes_left(assistant, terms)?;
+    // Those before it in the line may be queries of the same question, and each of them may run as long as this one may.
+    let turn = Duration::from_secs(terms.limits.max_seconds);
+    let place = place(assistant, terms, turn).await?;
+    let left = bytes_left(assistant, terms).await?;
     let (executable, expected) = within_estimate(assistant, terms, valid, left).await?;
     let account = account(terms.principal);
-    let reserved =
-        assistant.quota.reserve(budget(assistant, terms, &account), expected.min(terms.limits.max_bytes_read));
-    // Others may have taken the rest since it was looked at.
-    let reservation = reserved.map_err(spent)?;
+    let wanted = expected.min(terms.limits.max_bytes_read);
+    let reservation = assistant.quota.reserve(budget(assistant, terms, &account), wanted).await.map_err(spent)?;
+    // Others may have taken the rest since it was looked at. With a part of what it needs the query would read far beyond its share
+    // of the day; dropped before it begins, that part costs nothing.
+    if reservation.amount() < wanted {
+        let (left, resets) = (reservation.amount(), left.resets);
+        return Err(Refusal::OverBudget { estimated: wanted, left, resets, fits: Fits::Untried }.into());
+    }
     Ok(Admitted { executable, reservation, place })
+}
+
+/// A place among the asker's queries; those before it are waited for so much longer than for the usual short query.
+async fn place(assistant: &Assistant, terms: Terms<'_>, longer: Duration) -> Result<Place, Refusal> {
+    let limit = terms.limits.max_concurrent;
+    let waiting = assistant.quota.place(terms.principal, limit, longer);
+    let place = waiting.instrument(tracing::info_span!("quota_place")).await;
+    place.map_err(|full| Refusal::TooManyAtOnce { limit, waited_s: full.waited_s })
 }
 
 /// Admits by what the query is known to read at most, or by the engine's estimate where that is unknown or near a bound. Gives the
@@ -85,14 +96,45 @@ async fn within_estimate(
     let bound = Estimate::upper_bound(valid);
     match bound {
         Some(bound) if !Estimate::is_worth_asking(Some(bound), terms.limits, Some(left)) => {
-            Ok((executable, bound.bytes))
+            Ok((executable, bound.bytes_to_reserve()))
         }
         Some(_) | None => {
-            let span = tracing::info_span!("engine_estimate", query_id = %terms.query_id);
-            let estimate = assistant.engine.estimate(&executable).instrument(span).await?;
+            let estimate = estimate(assistant, terms, &executable).await?;
             Ok((by_guard(assistant, terms, valid, Some(left), Some(estimate))?, estimate.bytes))
         }
     }
+}
+
+/// The engine's estimate. A server of one's own may keep its bounds on reading for an estimate too; all that is known then is that
+/// they are passed. Twice of one stands for the unknown size, so that a search goes on with half of the window.
+async fn estimate(
+    assistant: &Assistant,
+    terms: Terms<'_>,
+    executable: &ExecutableQuery,
+) -> Result<Estimate, ToolFailure> {
+    let span = tracing::info_span!("engine_estimate", query_id = %terms.query_id);
+    let estimated = assistant.engine.estimate(executable).instrument(span).await;
+    let twice = |limit: u64| limit.saturating_mul(2);
+    estimated.map_err(|error| match error {
+        EngineError::TooManyRows { limit } => {
+            Refusal::TooManyRows { estimated: twice(limit), limit, fits: Fits::Untried }.into()
+        }
+        EngineError::TooManyBytes { limit } => {
+            Refusal::TooManyBytes { estimated: twice(limit), limit, fits: Fits::Untried }.into()
+        }
+        EngineError::Unreachable
+        | EngineError::TimedOut { .. }
+        | EngineError::OutOfMemory { .. }
+        | EngineError::ResultTooLarge { .. }
+        | EngineError::Busy
+        | EngineError::Cancelled
+        | EngineError::DiskFull
+        | EngineError::NotMapped
+        | EngineError::NotGranted
+        | EngineError::FullScan
+        | EngineError::Rejected { .. }
+        | EngineError::Malformed => error.into(),
+    })
 }
 
 /// The failure of a query that the engine broke off. One that would have read too much is refused as if that had been known before,
@@ -108,26 +150,43 @@ pub(crate) async fn explain(
     if !too_much {
         return error.into();
     }
-    let Ok(estimate) = assistant.engine.estimate(executable).await else { return error.into() };
-    match by_guard(assistant, terms, valid, None, Some(estimate)) {
-        Ok(_) => error.into(),
-        Err(refusal) => match what_fits(assistant, terms, valid.query(), &refusal).await {
-            Ok(found) => refusal.with(found).into(),
-            Err(_) => refusal.into(),
-        },
+    let estimated = match estimate(assistant, terms, executable).await {
+        Ok(estimate) => by_guard(assistant, terms, valid, None, Some(estimate)).err(),
+        Err(ToolFailure::Refused(refusal)) => Some(refusal),
+        Err(_) => None,
+    };
+    let Some(refusal) = estimated else { return error.into() };
+    let found = match refusal.next_try(valid.query()) {
+        // The query's own place is held until its failure is explained.
+        Some(first) => what_fits(assistant, terms, valid.query(), first).await,
+        None => Fits::Nothing,
+    };
+    refusal.with(found).into()
+}
+
+/// Looks for what fits in a place of the asker's: a search asks the engine several times, which is no less than a query does.
+async fn narrow(assistant: &Assistant, terms: Terms<'_>, asked: &Query, refusal: &Refusal) -> Fits {
+    let Some(first) = refusal.next_try(asked) else { return Fits::Nothing };
+    match place(assistant, terms, Duration::ZERO).await {
+        Ok(_place) => what_fits(assistant, terms, asked, first).await,
+        Err(_full) => Fits::Untried,
     }
+}
+
+/// What fits. That the search failed is no reason to keep the refusal back: it says what to do without it.
+async fn what_fits(assistant: &Assistant, terms: Terms<'_>, asked: &Query, first: Query) -> Fits {
+    let found = search(assistant, terms, asked, first).await;
+    found.unwrap_or_else(|fault| {
+        tracing::debug!(query_id = %terms.query_id, %fault, "the search for what fits was given up");
+        Fits::Untried
+    })
 }
 
 /// Looks for a query that fits: the refused one with the window or step that its refusal suggests, and so on. Each is admitted by
 /// guard and estimate like any other, so that what is suggested works when it is asked.
-async fn what_fits(
-    assistant: &Assistant,
-    terms: Terms<'_>,
-    asked: &Query,
-    refusal: &Refusal,
-) -> Result<Fits, ToolFailure> {
-    let Some(mut candidate) = refusal.next_try(asked) else { return Ok(Fits::Nothing) };
-    let left = bytes_left(assistant, terms)?;
+async fn search(assistant: &Assistant, terms: Terms<'_>, asked: &Query, first: Query) -> Result<Fits, ToolFailure> {
+    let mut candidate = first;
+    let left = bytes_left(assistant, terms).await?;
     for _ in 0..MAX_TRIES {
         let Ok(valid) = assistant.catalogue.check(&candidate) else { break };
         match within_estimate(assistant, terms, &valid, left).await {
@@ -154,9 +213,9 @@ fn by_guard(
     tracing::info_span!("guard_admit", %query_id).in_scope(|| assistant.guard.admit(valid, admission))
 }
 
-fn bytes_left(assistant: &Assistant, terms: Terms<'_>) -> Result<BytesLeft, ToolFailure> {
+async fn bytes_left(assistant: &Assistant, terms: Terms<'_>) -> Result<BytesLeft, ToolFailure> {
     let account = account(terms.principal);
-    let Left { amount, resets } = assistant.quota.left(budget(assistant, terms, &account))?;
+    let Left { amount, resets } = assistant.quota.left(budget(assistant, terms, &account)).await?;
     Ok(BytesLeft { bytes: amount, resets })
 }
 
@@ -168,6 +227,6 @@ fn budget<'a>(assistant: &Assistant, terms: Terms<'_>, account: &'a str) -> Budg
 fn spent(error: QuotaError) -> ToolFailure {
     match error {
         QuotaError::NothingLeft { spend: _, limit, resets } => Refusal::BudgetSpent { limit, resets }.into(),
-        fault @ QuotaError::Unavailable { .. } => fault.into(),
+        fault @ QuotaError::Unavailable => fault.into(),
     }
 }

@@ -2,6 +2,8 @@
 //!
 //! What one query may do is the guard's; what all questions of one asker may do together needs a memory, and that is here.
 
+use std::time::Duration;
+
 use jiff::Timestamp;
 use sightline_model::{BoxFuture, Principal, TenantScope};
 
@@ -49,14 +51,12 @@ pub enum QuotaError {
         /// When the next day's budget begins.
         resets: Timestamp,
     },
-    /// The ledger cannot be used. Without it nobody knows what is left, so nothing is read.
+    /// The ledger cannot be used. Without it nobody knows what is left, so nothing is read. Why is in the service's log: the asker can
+    /// do nothing about it, and is not told of the host's files.
     #[error(
-        "the ledger of daily budgets cannot be used: {reason}; check that the data folder is yours and the disk is not full"
+        "the day's budgets cannot be looked at, so nothing was read; try again in a moment, and have an admin read the service's log if it stays so"
     )]
-    Unavailable {
-        /// What the system says.
-        reason: String,
-    },
+    Unavailable,
 }
 
 /// The principal asked too often.
@@ -151,20 +151,25 @@ pub trait Quota: Send + Sync {
     /// When the minute is full; then it was not counted.
     fn question(&self, principal: &Principal, per_minute: u64) -> Result<(), TooManyQuestions>;
 
-    /// Waits for a place among the principal's queries, but not for ever.
-    fn place<'a>(&'a self, principal: &'a Principal, at_once: u64) -> BoxFuture<'a, Result<Place, NoPlace>>;
+    /// Waits for a place among the principal's queries, but not for ever: as long as a few short queries take, and so much `longer`.
+    fn place<'a>(
+        &'a self,
+        principal: &'a Principal,
+        at_once: u64,
+        longer: Duration,
+    ) -> BoxFuture<'a, Result<Place, NoPlace>>;
 
     /// What is left of a budget.
     ///
     /// # Errors
     /// When the ledger cannot be read. That nothing is left is no error here.
-    fn left(&self, budget: Budget<'_>) -> Result<Left, QuotaError>;
+    fn left<'a>(&'a self, budget: Budget<'a>) -> BoxFuture<'a, Result<Left, QuotaError>>;
 
     /// Sets aside this amount, or what is left where that is less.
     ///
     /// # Errors
     /// When nothing is left or the ledger cannot be written.
-    fn reserve(&self, budget: Budget<'_>, amount: u64) -> Result<Reservation, QuotaError>;
+    fn reserve<'a>(&'a self, budget: Budget<'a>, amount: u64) -> BoxFuture<'a, Result<Reservation, QuotaError>>;
 }
 
 /// Who pays for a principal: its tenant, so that a tenant has one budget however many people ask; itself when it belongs to several

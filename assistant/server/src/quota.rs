@@ -2,10 +2,13 @@
 //!
 //! Rates and places live in this process and begin anew with it; budgets live in a file that every process of the data folder shares.
 
+mod desk;
 mod ledger;
 #[cfg(test)]
 mod ledger_tests;
 mod places;
+#[cfg(test)]
+mod quotas_tests;
 mod rate;
 
 use std::path::Path;
@@ -14,16 +17,17 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use sightline_core::Clock;
-use sightline_core::quota::{Budget, Left, NoPlace, Place, Quota, QuotaError, Reservation, TooManyQuestions};
+use sightline_core::quota::{Budget, Left, NoPlace, Place, Quota, QuotaError, Reservation, Spend, TooManyQuestions};
 use sightline_model::{BoxFuture, Principal};
 
+use self::desk::Desk;
 pub use self::ledger::LedgerError;
-use self::ledger::{Entry, Ledger};
+use self::ledger::{Entry, Ledger, Reserved};
 use self::places::Places;
 use self::rate::Rates;
 
-/// How long a query waits for another of the same asker to end. A query of ours takes tens of milliseconds, so one that waits this
-/// long stands behind several that are far too big.
+/// How long a query waits for others of the same asker to end, besides the time that one of them may run. A query of ours takes tens of
+/// milliseconds, so one that waits this long stands behind several that are far too big.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// When a reservation of a process that ended without settling it is given back. A question is stopped after two minutes, so none
 /// that is older is still being spent.
@@ -34,7 +38,7 @@ const SECONDS_PER_DAY: i64 = 86_400;
 pub struct Quotas {
     rates: Rates,
     places: Places,
-    ledger: Arc<Ledger>,
+    ledger: Arc<Desk>,
     clock: Arc<dyn Clock>,
 }
 
@@ -48,7 +52,7 @@ impl Quotas {
         Ok(Self {
             rates: Rates::new(Arc::clone(&clock)),
             places: Places::new(PATIENCE),
-            ledger: Arc::new(ledger),
+            ledger: Arc::new(Desk::open(ledger)?),
             clock,
         })
     }
@@ -65,40 +69,68 @@ impl Quota for Quotas {
         self.rates.question(&principal.id, per_minute)
     }
 
-    fn place<'a>(&'a self, principal: &'a Principal, at_once: u64) -> BoxFuture<'a, Result<Place, NoPlace>> {
-        Box::pin(self.places.place(&principal.id, at_once))
+    fn place<'a>(
+        &'a self,
+        principal: &'a Principal,
+        at_once: u64,
+        longer: Duration,
+    ) -> BoxFuture<'a, Result<Place, NoPlace>> {
+        Box::pin(self.places.place(&principal.id, at_once, longer))
     }
 
-    fn left(&self, budget: Budget<'_>) -> Result<Left, QuotaError> {
-        let entry = entry(budget);
-        let amount = self.ledger.left(entry, budget.limit, budget.now).map_err(unavailable)?;
-        Ok(Left { amount, resets: midnight_after(entry.day) })
+    fn left<'a>(&'a self, budget: Budget<'a>) -> BoxFuture<'a, Result<Left, QuotaError>> {
+        let Owned { account, now, day, spend, limit } = Owned::of(budget);
+        let job = move |ledger: &Ledger| ledger.left(Entry { account: &account, day, spend }, limit, now);
+        Box::pin(async move {
+            let amount = self.ledger.ask(job).await.map_err(unavailable)?;
+            Ok(Left { amount, resets: midnight_after(day) })
+        })
     }
 
-    fn reserve(&self, budget: Budget<'_>, amount: u64) -> Result<Reservation, QuotaError> {
-        let entry = entry(budget);
-        let expires = budget.now.checked_add(RESERVED_FOR).unwrap_or(Timestamp::MAX);
-        let reserved =
-            self.ledger.reserve(entry, amount, budget.limit, budget.now, expires).map_err(unavailable)?.ok_or_else(
-                || QuotaError::NothingLeft {
-                    spend: budget.spend,
-                    limit: budget.limit,
-                    resets: midnight_after(entry.day),
-                },
-            )?;
-        let (ledger, account) = (Arc::clone(&self.ledger), budget.account.to_owned());
-        let (day, spend, clock) = (entry.day, budget.spend, Arc::clone(&self.clock));
-        Ok(Reservation::new(reserved.amount, move |spent| {
-            let entry = Entry { account: &account, day, spend };
-            if let Err(error) = ledger.settle(reserved.id, entry, spent, clock.now()) {
-                tracing::error!(%error, "what a question has read could not be charged to its budget");
-            }
-        }))
+    fn reserve<'a>(&'a self, budget: Budget<'a>, amount: u64) -> BoxFuture<'a, Result<Reservation, QuotaError>> {
+        let Owned { account, now, day, spend, limit } = Owned::of(budget);
+        let expires = now.checked_add(RESERVED_FOR).unwrap_or(Timestamp::MAX);
+        let (desk, clock) = (Arc::clone(&self.ledger), Arc::clone(&self.clock));
+        let job = move |ledger: &Ledger| {
+            let reserved = ledger.reserve(Entry { account: &account, day, spend }, amount, limit, now, expires)?;
+            // Made here and not where it is waited for: one that nobody waits for any more is given back at once.
+            Ok(reserved.map(|Reserved { id, amount }| {
+                Reservation::new(amount, move |spent| settle(&desk, id, account, (day, spend), spent, clock))
+            }))
+        };
+        Box::pin(async move {
+            let reserved = self.ledger.ask(job).await.map_err(unavailable)?;
+            reserved.ok_or_else(|| QuotaError::NothingLeft { spend, limit, resets: midnight_after(day) })
+        })
     }
 }
 
-fn entry(budget: Budget<'_>) -> Entry<'_> {
-    Entry { account: budget.account, day: day_of(budget.now), spend: budget.spend }
+/// A budget that goes to the ledger's thread.
+struct Owned {
+    account: String,
+    now: Timestamp,
+    day: i64,
+    spend: Spend,
+    limit: u64,
+}
+
+impl Owned {
+    fn of(budget: Budget<'_>) -> Self {
+        let Budget { account, now, spend, limit } = budget;
+        Self { account: account.to_owned(), now, day: day_of(now), spend, limit }
+    }
+}
+
+/// Has a reservation settled. Comes before whatever is asked of the ledger after it.
+fn settle(desk: &Desk, id: i64, account: String, (day, spend): (i64, Spend), spent: u64, clock: Arc<dyn Clock>) {
+    let failed = |error: LedgerError| {
+        tracing::error!(%error, "what a question has read could not be charged to its budget");
+    };
+    let job = move |ledger: &Ledger| {
+        let settled = ledger.settle(id, Entry { account: &account, day, spend }, spent, clock.now());
+        settled.unwrap_or_else(failed);
+    };
+    desk.leave(job).unwrap_or_else(failed);
 }
 
 /// The days since 1970, UTC.
@@ -111,6 +143,8 @@ fn midnight_after(day: i64) -> Timestamp {
     Timestamp::from_second(seconds).unwrap_or(Timestamp::MAX)
 }
 
+/// The system's words are for whoever runs the service; they name its files.
 fn unavailable(error: LedgerError) -> QuotaError {
-    QuotaError::Unavailable { reason: error.to_string() }
+    tracing::error!(%error, "the daily budgets cannot be looked at; check that the data folder is yours and the disk is not full");
+    QuotaError::Unavailable
 }

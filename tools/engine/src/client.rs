@@ -11,6 +11,8 @@ mod kill;
 mod proof;
 mod writer;
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use clickhouse::query::BytesCursor;
@@ -86,12 +88,14 @@ pub enum SecondFence {
 pub struct ClickHouseEngine {
     client: Client,
     fence: SecondFence,
+    /// How many estimates were asked for; a part of their ids.
+    estimates: Arc<AtomicU64>,
 }
 
 impl ClickHouseEngine {
     /// An engine that asks there; the endpoint's user should be able to read and no more.
     pub fn new(endpoint: &Endpoint, fence: SecondFence) -> Self {
-        Self { client: endpoint.client(), fence }
+        Self { client: endpoint.client(), fence, estimates: Arc::default() }
     }
 
     async fn run_query(&self, query: &ExecutableQuery) -> Result<ResultSet, EngineError> {
@@ -172,7 +176,8 @@ impl Engine for ClickHouseEngine {
     }
 
     fn estimate<'a>(&'a self, query: &'a ExecutableQuery) -> BoxFuture<'a, Result<Estimate, EngineError>> {
-        Box::pin(estimate::estimate(&self.client, self.fence, query))
+        let number = self.estimates.fetch_add(1, Ordering::Relaxed);
+        Box::pin(estimate::estimate(&self.client, self.fence, query, number))
     }
 
     fn cancel<'a>(&'a self, id: &'a QueryId) -> BoxFuture<'a, Result<(), EngineError>> {

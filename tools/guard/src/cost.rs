@@ -39,6 +39,14 @@ impl Estimate {
         Some(Self::of_rows(query, named_series(query)?.saturating_mul(samples)))
     }
 
+    /// The bytes to set aside for a query of which only this bound is known: ten times as many. Under that bound the engine is not
+    /// asked while ten times of it fit in every bound, which leaves room for the series that a GPU has of one metric (one a link, or
+    /// one a spelling of the metric's name, of which nobody knows how many are stored). What is set aside has the same room, so that a
+    /// cancelled query does not read more than it is charged for; what is not read comes back.
+    pub fn bytes_to_reserve(self) -> u64 {
+        self.bytes.saturating_mul(WORTH_ASKING)
+    }
+
     /// Whether this much, or an unknown amount, comes so near to a bound that the engine should be asked first.
     pub fn is_worth_asking(bound: Option<Self>, limits: &Limits, left: Option<BytesLeft>) -> bool {
         let Some(Self { rows, bytes }) = bound else { return true };

@@ -94,11 +94,11 @@ pub enum Refusal {
         /// When the next day's budget begins.
         resets: Timestamp,
     },
-    /// The asker has as many queries running as it may, and none ended in time.
+    /// The asker has as many queries running as it may, and too few ended in time.
     TooManyAtOnce {
         /// The limit.
         limit: u64,
-        /// How long it waited for one to end, seconds.
+        /// How long it waited for its turn, seconds.
         waited_s: u64,
     },
     /// The dataset's table lacks something that was asked for.
@@ -188,7 +188,7 @@ impl std::fmt::Display for Refusal {
             ),
             Self::TooManyAtOnce { limit, waited_s } => write!(
                 f,
-                "{} queries of yours run at once, your limit, and none ended within {waited_s} s; wait for one of your other questions to end, or cancel it",
+                "{} queries of yours run at once, your limit, and the turn of this one did not come within {waited_s} s; wait for one of your other questions to end, or cancel it",
                 count(*limit)
             ),
             Self::Unmapped { dataset, what } => {

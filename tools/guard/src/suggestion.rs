@@ -139,8 +139,10 @@ fn changed(query: &Query, suggestion: &Suggestion) -> Query {
     if let Some(window) = suggestion.window {
         query.range = window;
     }
-    if let (Some(wanted), Shape::Series { step_ms, .. }) = (suggestion.step_ms, &mut query.shape) {
-        *step_ms = wanted;
+    let length = u64::try_from(query.range.millis()).unwrap_or(0);
+    if let Shape::Series { step_ms, .. } = &mut query.shape {
+        // A step is never longer than its window, also where only the window is cut.
+        *step_ms = suggestion.step_ms.unwrap_or(*step_ms).min(length);
     }
     query
 }

@@ -3,8 +3,8 @@
 #![allow(dead_code, reason = "each test file uses its part")]
 
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use jiff::civil::DateTime;
@@ -12,13 +12,13 @@ use jiff::tz::TimeZone;
 use jiff::{Timestamp, ToSpan as _};
 use serde_json::Value;
 use sightline_audit::{AuditReader, QuestionFile};
-use sightline_core::{Assistant, Caller, Ids as _, ToolCall, ToolFailure, ToolRun, run_tool};
+use sightline_core::{Assistant, Caller, Clock, Ids as _, ToolCall, ToolFailure, ToolRun, run_tool};
 use sightline_engine::{EngineAddress, EngineUser};
 use sightline_guard::{Engine, EngineError, Estimate, ExecutableQuery, Refusal};
 use sightline_model::audit::Begin;
 use sightline_model::{BoxFuture, Principal, QueryId, QuestionId, ResultSet};
 use sightline_policies::{Policies, Source, Sources};
-use sightline_server::clock::{SystemClock, UuidIds};
+use sightline_server::clock::UuidIds;
 use sightline_server::quota::Quotas;
 use sightline_server::stations::{Data, Stations};
 use sightline_server::{Config, Flags};
@@ -108,6 +108,24 @@ fn with_limits(limits: &str) -> Policies {
     .unwrap()
 }
 
+/// A clock that goes where it is put: no day ends and no minute begins in the middle of a test.
+pub(crate) struct Hand {
+    pub(crate) monotonic_ms: AtomicU64,
+}
+
+impl Clock for Hand {
+    fn now(&self) -> Timestamp {
+        "2025-06-02T12:00:00Z".parse().unwrap()
+    }
+
+    fn monotonic_ms(&self) -> f64 {
+        self.monotonic_ms.load(Ordering::Relaxed) as f64
+    }
+}
+
+/// What an engine answers to estimates of more rows than some.
+type Large = (u64, EngineError);
+
 /// The real engine, watched; it may pretend that the fleet is larger than it is.
 pub(crate) struct Watched {
     inner: Arc<dyn Engine>,
@@ -115,6 +133,10 @@ pub(crate) struct Watched {
     pub(crate) estimates: AtomicU64,
     /// Whether a query that is run never ends.
     pub(crate) hangs: AtomicBool,
+    /// Estimates of more rows than this fail so.
+    pub(crate) large: Mutex<Option<Large>>,
+    /// Estimates from this number on cannot be made.
+    pub(crate) lost_after: AtomicU64,
     /// The GPUs to pretend, each with a sample a second at all times.
     pretended_gpus: Option<u64>,
 }
@@ -126,9 +148,19 @@ impl Engine for Watched {
     }
 
     fn estimate<'a>(&'a self, query: &'a ExecutableQuery) -> BoxFuture<'a, Result<Estimate, EngineError>> {
-        self.estimates.fetch_add(1, Ordering::Relaxed);
+        let number = self.estimates.fetch_add(1, Ordering::Relaxed);
+        if number >= self.lost_after.load(Ordering::Relaxed) {
+            return Box::pin(std::future::ready(Err(EngineError::Unreachable)));
+        }
+        let large = self.large.lock().unwrap().clone();
         match self.pretended_gpus {
-            None => self.inner.estimate(query),
+            None => Box::pin(async move {
+                let real = self.inner.estimate(query).await?;
+                match large {
+                    Some((rows, error)) if real.rows > rows => Err(error),
+                    Some(_) | None => Ok(real),
+                }
+            }),
             Some(gpus) => Box::pin(async move {
                 let real = self.inner.estimate(query).await?;
                 let rows = gpus * seconds(query);
@@ -143,6 +175,15 @@ impl Engine for Watched {
 
     fn ready(&self) -> BoxFuture<'_, Result<(), EngineError>> {
         self.inner.ready()
+    }
+}
+
+impl Watched {
+    /// Comes back once it ran more than so many queries.
+    pub(crate) async fn ran_more_than(&self, runs: u64) {
+        while self.runs.load(Ordering::Relaxed) <= runs {
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
     }
 }
 
@@ -172,6 +213,7 @@ fn seconds(query: &ExecutableQuery) -> u64 {
 pub(crate) struct Bounded {
     pub(crate) assistant: Assistant,
     pub(crate) engine: Arc<Watched>,
+    pub(crate) clock: Arc<Hand>,
     ledger: tempfile::TempDir,
     audit: std::path::PathBuf,
 }
@@ -188,6 +230,8 @@ impl Bounded {
             runs: AtomicU64::new(0),
             estimates: AtomicU64::new(0),
             hangs: AtomicBool::new(false),
+            large: Mutex::new(None),
+            lost_after: AtomicU64::new(u64::MAX),
             pretended_gpus,
         });
         let policies = match changes {
@@ -195,18 +239,20 @@ impl Bounded {
             None => Policies::builtin().unwrap(),
         };
         let ledger = tempfile::tempdir().unwrap();
+        let clock = Arc::new(Hand { monotonic_ms: AtomicU64::new(0) });
         let assistant = Assistant {
             policies: Arc::new(policies),
             engine: Arc::clone(&engine) as _,
-            quota: Arc::new(quotas(ledger.path())),
+            quota: Arc::new(quotas(ledger.path(), &clock)),
+            clock: Arc::clone(&clock) as _,
             ..assistant
         };
-        Self { assistant, engine, ledger, audit: lab.path("audit.db") }
+        Self { assistant, engine, clock, ledger, audit: lab.path("audit.db") }
     }
 
     /// The same with the process begun anew, as far as budgets know.
     pub(crate) fn restart(&mut self) {
-        self.assistant.quota = Arc::new(quotas(self.ledger.path()));
+        self.assistant.quota = Arc::new(quotas(self.ledger.path(), &self.clock));
     }
 
     pub(crate) fn principal(&self, id: &str) -> Principal {
@@ -261,8 +307,8 @@ impl Bounded {
     }
 }
 
-fn quotas(folder: &Path) -> Quotas {
-    Quotas::open(folder, Arc::new(SystemClock::start())).unwrap().with_patience(Duration::from_millis(1200))
+fn quotas(folder: &Path, clock: &Arc<Hand>) -> Quotas {
+    Quotas::open(folder, Arc::clone(clock) as _).unwrap().with_patience(Duration::from_millis(1200))
 }
 
 /// Arguments of `metric_range` over the last so many seconds of the fleet.

@@ -4,22 +4,22 @@
 //! aside for them; each of them may do so by less than the bound on bytes that it runs under. Several processes may share the file:
 //! what is left is looked at inside the transaction that takes from it.
 //!
-//! A call takes some tens of microseconds, which is less than it takes to hand it to another thread, so it is made where it stands. A
-//! commit does not wait for the disk: a machine that loses power may forget what was read in its last moments, and no more.
+//! A call takes some tens of microseconds, but may wait for another process, so it is made on a thread of its own (`desk.rs`). A commit
+//! does not wait for the disk, except the one in some hundreds that moves the write-ahead log into the file: a machine that loses power
+//! may forget what was read since that one, and no more.
 
 use std::fs::OpenOptions;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use jiff::Timestamp;
-use rusqlite::{Connection, TransactionBehavior, params};
+use rusqlite::{Connection, Transaction, TransactionBehavior, params};
 use sightline_core::quota::Spend;
 
 /// The version of the file's format.
 const VERSION: i32 = 1;
-/// How long another process's transaction is waited for; one takes well under a millisecond.
+/// How long another process's transaction is waited for; one takes well under a millisecond. Nothing else waits meanwhile but budgets.
 const LOCK_WAIT: Duration = Duration::from_secs(5);
 /// How long the days that are over are kept: a year and a bit, for whoever asks what was used.
 const KEEP_DAYS: i64 = 400;
@@ -50,6 +50,12 @@ pub enum LedgerError {
     /// The database failed.
     #[error("the ledger of daily budgets failed: {0}")]
     Database(#[from] rusqlite::Error),
+    /// Its thread cannot be started.
+    #[error("the thread of the daily budgets cannot be started: {0}")]
+    Thread(#[source] std::io::Error),
+    /// Its thread has ended: a fault of ours, which the log tells of.
+    #[error("the thread of the daily budgets has ended; restart `sightline` and report what its log says")]
+    Ended,
     /// The file is newer.
     #[error("the ledger `{}` has format {found}, newer than this version's {VERSION}; use the newer `sightline`", path.display())]
     Newer {
@@ -78,7 +84,7 @@ pub(super) struct Reserved {
 
 /// The ledger, open.
 pub(super) struct Ledger {
-    connection: Mutex<Connection>,
+    connection: Connection,
 }
 
 impl Ledger {
@@ -88,23 +94,28 @@ impl Ledger {
         made.map_err(|source| LedgerError::File { path: path.to_owned(), source })?;
         let mut connection = Connection::open(path)?;
         connection.busy_timeout(LOCK_WAIT)?;
+        // Before anything is changed: a file of another format is left as it is.
+        let known = |connection: &Connection| match connection.query_row("PRAGMA user_version", [], |row| row.get(0))? {
+            0 => Ok(false),
+            VERSION => Ok(true),
+            found => Err(LedgerError::Newer { path: path.to_owned(), found }),
+        };
+        known(&connection)?;
         connection.pragma_update(None, "journal_mode", "WAL")?;
         connection.pragma_update(None, "synchronous", "NORMAL")?;
         let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-        let found: i32 = transaction.query_row("PRAGMA user_version", [], |row| row.get(0))?;
-        match found {
-            0 => transaction.execute_batch(SCHEMA)?,
-            VERSION => {}
-            _ => return Err(LedgerError::Newer { path: path.to_owned(), found }),
+        // Again: another process may have made it since.
+        if !known(&transaction)? {
+            transaction.execute_batch(SCHEMA)?;
         }
         transaction.execute("DELETE FROM spent WHERE day < ?1", [today.saturating_sub(KEEP_DAYS)])?;
         transaction.commit()?;
-        Ok(Self { connection: Mutex::new(connection) })
+        Ok(Self { connection })
     }
 
     /// What is left of an entry's limit.
     pub(super) fn left(&self, entry: Entry<'_>, limit: u64, now: Timestamp) -> Result<u64, LedgerError> {
-        Ok(limit.saturating_sub(used(&self.connection(), entry, now)?))
+        Ok(limit.saturating_sub(used(&self.connection, entry, now)?))
     }
 
     /// Sets aside this amount, or what is left where that is less; `None` where nothing is left.
@@ -116,8 +127,7 @@ impl Ledger {
         now: Timestamp,
         expires: Timestamp,
     ) -> Result<Option<Reserved>, LedgerError> {
-        let mut connection = self.connection();
-        let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        let transaction = self.transaction()?;
         let left = limit.saturating_sub(used(&transaction, entry, now)?);
         if left == 0 {
             return Ok(None);
@@ -134,8 +144,7 @@ impl Ledger {
     /// Charges what was spent and gives back what was set aside for it; also after the reservation expired. Reservations that have
     /// expired by now are cleared away with it.
     pub(super) fn settle(&self, id: i64, entry: Entry<'_>, spent: u64, now: Timestamp) -> Result<(), LedgerError> {
-        let mut connection = self.connection();
-        let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        let transaction = self.transaction()?;
         transaction
             .prepare_cached("DELETE FROM reserved WHERE id = ?1 OR expires <= ?2")?
             .execute(params![id, now.as_second()])?;
@@ -152,9 +161,9 @@ impl Ledger {
         Ok(())
     }
 
-    /// A poisoned lock only means that a caller panicked; SQLite rolled its transaction back.
-    fn connection(&self) -> MutexGuard<'_, Connection> {
-        self.connection.lock().unwrap_or_else(PoisonError::into_inner)
+    /// No method calls another, so there is never one inside another.
+    fn transaction(&self) -> Result<Transaction<'_>, rusqlite::Error> {
+        Transaction::new_unchecked(&self.connection, TransactionBehavior::Immediate)
     }
 }
 

@@ -96,10 +96,15 @@ fn it_is_its_owners_alone_and_an_older_program_refuses_a_newer_one() {
         assert_eq!(mode & 0o777, 0o600, "{name}");
     }
     drop(ledger);
-    rusqlite::Connection::open(&path).unwrap().pragma_update(None, "user_version", 9).unwrap();
+    let newer = rusqlite::Connection::open(&path).unwrap();
+    newer.pragma_update(None, "user_version", 9).unwrap();
+    newer.pragma_update(None, "journal_mode", "DELETE").unwrap();
+    drop(newer);
+    let before = std::fs::read(&path).unwrap();
     let error = Ledger::open(&path, DAY).err().unwrap();
     assert!(matches!(error, LedgerError::Newer { found: 9, .. }), "{error}");
     assert!(error.to_string().contains("use the newer `sightline`"), "{error}");
+    assert_eq!(std::fs::read(&path).unwrap(), before, "and leaves it as it was");
 }
 
 #[test]

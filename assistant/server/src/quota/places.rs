@@ -18,11 +18,12 @@ impl Places {
         Self { patience, taken: Mutex::default() }
     }
 
-    /// Waits for one of the principal's places, first come first served.
-    pub(super) async fn place(&self, principal: &str, at_once: u64) -> Result<Place, NoPlace> {
+    /// Waits for one of the principal's places, first come first served: so much `longer` than the patience with short queries.
+    pub(super) async fn place(&self, principal: &str, at_once: u64, longer: Duration) -> Result<Place, NoPlace> {
         let places = self.of(principal, at_once);
-        let refused = NoPlace { waited_s: self.patience.as_secs() };
-        match tokio::time::timeout(self.patience, places.acquire_owned()).await {
+        let patience = self.patience.saturating_add(longer);
+        let refused = NoPlace { waited_s: patience.as_secs() };
+        match tokio::time::timeout(patience, places.acquire_owned()).await {
             Ok(Ok(permit)) => Ok(Place::new(permit)),
             // Nobody closes them; without a permit there is no place.
             Ok(Err(_)) | Err(_) => Err(refused),
@@ -52,25 +53,41 @@ mod tests {
     #[tokio::test]
     async fn a_place_is_free_again_when_it_is_given_up_and_nobody_waits_for_ever() {
         let places = Places::new(Duration::from_millis(20));
-        let first = places.place("a", 2).await;
-        let second = places.place("a", 2).await;
+        let first = places.place("a", 2, Duration::ZERO).await;
+        let second = places.place("a", 2, Duration::ZERO).await;
         assert!(first.is_ok() && second.is_ok());
-        assert_eq!(places.place("a", 2).await.err(), Some(NoPlace { waited_s: 0 }));
-        assert!(places.place("b", 2).await.is_ok(), "another principal has places of its own");
+        assert_eq!(places.place("a", 2, Duration::ZERO).await.err(), Some(NoPlace { waited_s: 0 }));
+        assert!(places.place("b", 2, Duration::ZERO).await.is_ok(), "another principal has places of its own");
         drop(first);
-        assert!(places.place("a", 2).await.is_ok());
+        assert!(places.place("a", 2, Duration::ZERO).await.is_ok());
     }
 
     #[tokio::test]
     async fn who_waits_gets_the_place_that_becomes_free() {
         let places = Arc::new(Places::new(Duration::from_secs(30)));
-        let first = places.place("a", 1).await;
+        let first = places.place("a", 1, Duration::ZERO).await;
         let waiting = tokio::spawn({
             let places = Arc::clone(&places);
-            async move { places.place("a", 1).await.is_ok() }
+            async move { places.place("a", 1, Duration::ZERO).await.is_ok() }
         });
         tokio::task::yield_now().await;
         drop(first);
         assert!(waiting.await.unwrap());
+    }
+
+    #[tokio::test]
+    async fn who_has_longer_outwaits_the_patience() {
+        let places = Arc::new(Places::new(Duration::from_millis(20)));
+        let first = places.place("a", 1, Duration::ZERO).await;
+        let waiting = |longer| {
+            let places = Arc::clone(&places);
+            tokio::spawn(async move { places.place("a", 1, longer).await })
+        };
+        let (long, short) = (waiting(Duration::from_secs(60)), waiting(Duration::ZERO));
+        assert_eq!(short.await.unwrap().err(), Some(NoPlace { waited_s: 0 }));
+        drop(first);
+        let second = long.await.unwrap();
+        assert!(second.is_ok());
+        assert_eq!(waiting(Duration::from_secs(1)).await.unwrap().err(), Some(NoPlace { waited_s: 1 }));
     }
 }

@@ -156,6 +156,17 @@ fn a_refusal_says_what_was_found_to_fit_to_a_person_and_shorter_to_a_model() {
 }
 
 #[test]
+fn a_window_that_is_cut_to_the_limit_takes_a_longer_step_with_it() {
+    let limits = Limits { max_range_seconds: 3600, ..limits() };
+    let daily = query(Dataset::Metrics, series(86_400_000));
+    let refusal = try_with(&daily, &limits, None, None).unwrap();
+    let Refusal::RangeTooLong { .. } = refusal else { panic!("{refusal}") };
+    let next = refusal.next_try(&daily).unwrap();
+    assert_eq!((next.range.millis(), &next.shape), (3_600_000, &series(3_600_000)));
+    assert_eq!(try_with(&next, &limits, None, None), None);
+}
+
+#[test]
 fn a_window_of_seconds_is_not_cut_further() {
     let refusal = Refusal::TooManyRows { estimated: 100, limit: 1, fits: Fits::Untried };
     let two = Query { range: last(2, 0), ..query(Dataset::Metrics, series(1000)) };
@@ -294,6 +305,16 @@ fn the_engine_is_asked_when_a_bound_is_near_or_the_size_is_unknown() {
     assert_eq!(asks(&node(vec![on(Dim::Gpu, "3")]), None), (None, true), "a GPU of every node");
     let logs = query(Dataset::Logs, Shape::Rows { order: Order::Ascending, limit: 1 });
     assert_eq!(asks(&logs, None), (None, true));
+}
+
+#[test]
+fn what_is_set_aside_of_a_size_known_by_name_leaves_the_room_that_spares_the_question() {
+    let placed =
+        Query { placement: Some(vec![("n".to_owned(), "0".to_owned())]), ..query(Dataset::Metrics, series(60_000)) };
+    let bound = Estimate::upper_bound(&catalogue().check(&placed).unwrap()).unwrap();
+    assert_eq!((bound.bytes, bound.bytes_to_reserve()), (86_400 * 24, 864_000 * 24));
+    let most = Estimate { rows: 1, bytes: u64::MAX };
+    assert_eq!(most.bytes_to_reserve(), u64::MAX);
 }
 
 #[test]
