@@ -165,14 +165,14 @@ fn overheard(url: &str, seen: Arc<Mutex<Vec<u8>>>) -> String {
     url
 }
 
-/// Passes bytes on until either end goes, and ends both then.
+/// Passes bytes on until their sender goes, and ends both ends then. A reader that takes no more may still have something to say:
+/// the service refuses a body that is too long while it is being sent.
 fn pass_on(mut from: TcpStream, mut to: TcpStream, seen: impl Fn(&[u8])) {
     let mut bytes = [0; 16 * 1024];
+    let mut takes_more = true;
     while let Ok(read @ 1..) = from.read(&mut bytes) {
         seen(&bytes[..read]);
-        if to.write_all(&bytes[..read]).is_err() {
-            break;
-        }
+        takes_more = takes_more && to.write_all(&bytes[..read]).is_ok();
     }
     let _ = from.shutdown(Shutdown::Both);
     let _ = to.shutdown(Shutdown::Both);
