@@ -33,6 +33,27 @@ fn the_plans_were_looked_at() {
     insta::assert_debug_snapshot!("plan_metric_range_readings", plans.map(|more| planned(&MetricRange, &args(more))));
 }
 
+/// 240 samples, each of 5: how many, their sum and their spread are none of them 5.
+#[test]
+fn what_is_no_sample_is_not_given_the_extremes_of_the_samples() {
+    let say = |aggregation: &str, values: [f64; 2]| {
+        let asked = args(json!({ "aggregation": aggregation, "step_seconds": 300 }));
+        let row = |(value, step): (f64, i64)| {
+            vec![t(step * 300), s("DCGM_FI_DEV_GPU_TEMP"), n(120), f(5.0), f(5.0), f(value)]
+        };
+        let (_, output) = run(&MetricRange, &asked, |_| values.into_iter().zip(0..).map(row).collect()).unwrap();
+        read_out(&output).join("; ")
+    };
+    let told = [
+        say("sum", [600.0, 600.0]),
+        say("stddev", [0.0, 0.0]),
+        say("stddev", [0.5, 1.5]),
+        say("p95", [5.0, 5.0]),
+        say("max", [5.0, 5.0]),
+    ];
+    insta::assert_snapshot!("no_sample_among_samples", told.join("\n"));
+}
+
 #[test]
 fn every_metric_is_said_to_be_mixed_unless_told_apart() {
     let rows = |q: &Query| {
@@ -182,6 +203,8 @@ fn arguments_that_do_not_go_together_say_what_would() {
         json!({ "transform": "delta", "divide_by": "gpu_power" }),
         json!({ "divide_by": "gpu_temperature" }),
         json!({ "divide_by": "no_such_metric_at_all" }),
+        json!({ "divide_by": "*" }),
+        json!({ "metric": "*", "divide_by": "gpu_power" }),
         json!({ "align": "noon" }),
     ];
     let told = bad.map(|more| {

@@ -94,9 +94,10 @@ fn plain(
         let (min, max, count) = match extremes {
             None if is_samples => (v, v, 1),
             None => (v, v, table.count(row, value)),
-            Some((min, max, count)) => {
+            Some((min, max, count)) if is_on_the_samples_scale(aggregation) => {
                 (table.number(row, min).unwrap_or(v), table.number(row, max).unwrap_or(v), table.count(row, count))
             }
+            Some((_, _, count)) => (v, v, table.count(row, count)),
         };
         if count == 0 {
             continue;
@@ -116,6 +117,26 @@ fn plain(
         }
     }
     Ok(Some(groups.into_series(|slots| slots.into_values().collect())))
+}
+
+/// Whether a value lies among the samples it is made of, so that the smallest and the largest of them say how far it is from them.
+/// A number of samples, a sum or a spread has no such company: its extremes are its own.
+fn is_on_the_samples_scale(aggregation: Aggregation) -> bool {
+    match aggregation {
+        Aggregation::Avg | Aggregation::Min | Aggregation::Max | Aggregation::Last => true,
+        Aggregation::Sum
+        | Aggregation::Count
+        | Aggregation::Stddev
+        | Aggregation::P50
+        | Aggregation::P90
+        | Aggregation::P95
+        | Aggregation::P99
+        | Aggregation::Rate
+        | Aggregation::Increase
+        | Aggregation::TimeAvg
+        | Aggregation::FractionAbove
+        | Aggregation::FractionBelow => false,
+    }
 }
 
 /// Whether two groups' values give their union's value.
@@ -163,13 +184,13 @@ pub(crate) fn combined_value(aggregation: Aggregation, left: (f64, u64), right: 
 }
 
 fn combined(left: Point, right: Point, aggregation: Aggregation) -> Point {
-    Point {
-        time: left.time,
-        value: combined_value(aggregation, (left.value, left.count), (right.value, right.count)),
-        min: left.min.min(right.min),
-        max: left.max.max(right.max),
-        count: left.count + right.count,
-    }
+    let value = combined_value(aggregation, (left.value, left.count), (right.value, right.count));
+    let (min, max) = if is_on_the_samples_scale(aggregation) {
+        (left.min.min(right.min), left.max.max(right.max))
+    } else {
+        (value, value)
+    };
+    Point { time: left.time, value, min, max, count: left.count + right.count }
 }
 
 #[cfg(test)]

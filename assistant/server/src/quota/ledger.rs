@@ -48,7 +48,9 @@ pub enum LedgerError {
         source: std::io::Error,
     },
     /// The database failed.
-    #[error("the ledger of daily budgets failed: {0}")]
+    #[error(
+        "the ledger of daily budgets failed: {0}; if `budget.db` in the data folder is damaged, move it away, and the day begins anew"
+    )]
     Database(#[from] rusqlite::Error),
     /// The file is newer.
     #[error("the ledger `{}` has format {found}, newer than this version's {VERSION}; use the newer `sightline`", path.display())]
