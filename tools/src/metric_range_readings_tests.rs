@@ -33,6 +33,27 @@ fn the_plans_were_looked_at() {
     insta::assert_debug_snapshot!("plan_metric_range_readings", plans.map(|more| planned(&MetricRange, &args(more))));
 }
 
+/// 240 samples, each of 5: how many, their sum and their spread are none of them 5.
+#[test]
+fn what_is_no_sample_is_not_given_the_extremes_of_the_samples() {
+    let say = |aggregation: &str, values: [f64; 2]| {
+        let asked = args(json!({ "aggregation": aggregation, "step_seconds": 300 }));
+        let row = |(value, step): (f64, i64)| {
+            vec![t(step * 300), s("DCGM_FI_DEV_GPU_TEMP"), n(120), f(5.0), f(5.0), f(value)]
+        };
+        let (_, output) = run(&MetricRange, &asked, |_| values.into_iter().zip(0..).map(row).collect()).unwrap();
+        read_out(&output).join("; ")
+    };
+    let told = [
+        say("sum", [600.0, 600.0]),
+        say("stddev", [0.0, 0.0]),
+        say("stddev", [0.5, 1.5]),
+        say("p95", [5.0, 5.0]),
+        say("max", [5.0, 5.0]),
+    ];
+    insta::assert_snapshot!("no_sample_among_samples", told.join("\n"));
+}
+
 #[test]
 fn every_metric_is_said_to_be_mixed_unless_told_apart() {
     let rows = |q: &Query| {
@@ -206,7 +227,7 @@ fn picked_samples_have_no_statistics_of_the_window() {
 }
 
 #[test]
-fn what_grows_with_the_samples_is_told_by_steps() {
+fn what_grows_with_the_samples_is_told_in_all() {
     let told = |aggregation: &str, values: [f64; 2]| {
         // Nine samples in the first step and one in the second, of 50 to 90.
         let rows = move |_: &Query| {
@@ -220,13 +241,13 @@ fn what_grows_with_the_samples_is_told_by_steps() {
         read_out(&output).remove(0)
     };
     let number = told("count", [9.0, 1.0]);
-    assert!(number.contains("averaged 5") && number.contains("between 1") && number.contains("and 9"), "{number}");
+    assert!(number.ends_with("was 10 in all"), "{number}");
     let sum = told("sum", [540.0, 60.0]);
-    assert!(sum.contains("averaged 300") && sum.contains("between 60") && sum.contains("and 540"), "{sum}");
+    assert!(sum.ends_with("was 600 °C in all"), "{sum}");
     let spread = told("stddev", [4.0, 2.0]);
     assert!(spread.contains("averaged 3.8") && spread.contains("between 2") && spread.contains("and 4"), "{spread}");
     let same = told("count", [5.0, 5.0]);
-    assert!(same.contains("stood at 5 throughout"), "{same}");
+    assert!(same.ends_with("was 10 in all"), "{same}");
 }
 
 #[test]
@@ -323,6 +344,8 @@ fn arguments_that_do_not_go_together_say_what_would() {
         json!({ "transform": "delta", "divide_by": "gpu_power" }),
         json!({ "divide_by": "gpu_temperature" }),
         json!({ "divide_by": "no_such_metric_at_all" }),
+        json!({ "divide_by": "*" }),
+        json!({ "metric": "*", "divide_by": "gpu_power" }),
         json!({ "align": "noon" }),
     ];
     let told = bad.map(|more| {

@@ -8,6 +8,7 @@ mod service;
 #[path = "harness/worlds.rs"]
 mod worlds;
 
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
@@ -296,6 +297,21 @@ fn without_its_library_the_engine_says_how_to_get_it() {
     assert_eq!(output.status.code(), Some(1));
     let report = String::from_utf8(output.stdout).unwrap();
     assert!(report.contains("ok    policies") && report.contains("WRONG library"), "{report}");
+}
+
+#[test]
+fn a_data_folder_is_made_for_its_owners_eyes() {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, arguments) in [
+        ("ask", &["ask", "--as", "admin", "top 3 hottest GPUs"][..]),
+        ("serve", &["serve", "--listen", "127.0.0.1:0"]),
+        ("engine", &["engine"]),
+    ] {
+        let path = folder.path().join(name).join("state");
+        let output = command(&path, arguments).env("SIGHTLINE_LIBCHDB", "/nonexistent").output().unwrap();
+        one_line(&output, 1);
+        assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o700, "{name}");
+    }
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! Answers kept for their evidence: the points behind a citation, for as many days as configured, then gone.
 
+use std::fs::OpenOptions;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -59,7 +61,10 @@ impl Answers {
     /// # Errors
     /// When it cannot be opened or is newer.
     pub fn open(data_dir: &Path, keep_days: i64) -> Result<Self, AnswersError> {
-        let database = Connection::open(data_dir.join("answers.db"))?;
+        let path = data_dir.join("answers.db");
+        // Made readable by its owner alone; SQLite's files beside it become what it is. What fails here, fails below with a better word.
+        let _ = OpenOptions::new().create(true).append(true).mode(0o600).open(&path);
+        let database = Connection::open(path)?;
         let found: i32 = database.query_row("PRAGMA user_version", [], |row| row.get(0))?;
         if found > VERSION {
             return Err(AnswersError::Newer { found });

@@ -1,6 +1,8 @@
 //! The data folder and, unless the site has a ClickHouse of its own, the embedded engine in it.
 
-use std::path::PathBuf;
+use std::fs::DirBuilder;
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use sightline_engine::{EmbeddedEngine, EmbeddedError, EmbeddedOptions, EngineCredentials};
@@ -44,7 +46,7 @@ impl Room {
     /// # Errors
     /// When either cannot be used.
     pub async fn open(config: &Config) -> Result<Self, RoomError> {
-        std::fs::create_dir_all(&config.data_dir)
+        make_data_dir(&config.data_dir)
             .map_err(|source| RoomError::DataDir { path: config.data_dir.clone(), source })?;
         if config.clickhouse.is_some() {
             return Ok(Self { embedded: None });
@@ -61,6 +63,14 @@ impl Room {
         .await?;
         Ok(Self { embedded: Some(engine) })
     }
+}
+
+/// Makes the data folder where it is missing. Every tenant's rows lie in it, so it is for its owner's eyes.
+///
+/// # Errors
+/// When it cannot be made.
+pub(crate) fn make_data_dir(path: &Path) -> Result<(), std::io::Error> {
+    DirBuilder::new().recursive(true).mode(0o700).create(path)
 }
 
 /// What makes the binary an engine of this folder that takes its passwords from its parent.

@@ -115,7 +115,7 @@ pub enum QueryError {
     #[error("a value can be compared with a finite number only")]
     BoundNotFinite,
     /// A step is too short or longer than the window.
-    #[error("a step of {step_ms} ms cannot be used; steps are between 1000 ms and the window's {range_ms} ms")]
+    #[error("a step of {} s cannot be used; {}", seconds(*step_ms), steps_of(*range_ms))]
     BadStep {
         /// The step.
         step_ms: u64,
@@ -132,6 +132,18 @@ pub enum QueryError {
     },
 }
 
+fn seconds(milliseconds: u64) -> f64 {
+    milliseconds as f64 / 1000.0
+}
+
+fn steps_of(range_ms: u64) -> String {
+    if range_ms < 1000 {
+        format!("the window is {} s long; ask about a second or more", seconds(range_ms))
+    } else {
+        format!("use one between 1 s and the window's {} s", seconds(range_ms))
+    }
+}
+
 fn listed(names: &[String]) -> String {
     names.iter().map(|n| format!("`{n}`")).collect::<Vec<_>>().join(", ")
 }
@@ -141,5 +153,23 @@ fn did_you_mean(near: &[String]) -> String {
         "; `find_entities` lists what is collected".to_owned()
     } else {
         format!("; did you mean {}?", listed(near))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::QueryError;
+
+    #[test]
+    fn a_step_that_cannot_be_is_told_with_one_that_can() {
+        let told = |step_ms, range_ms| QueryError::BadStep { step_ms, range_ms }.to_string();
+        assert_eq!(
+            told(4_294_967_295_000, 3_600_000),
+            "a step of 4294967295 s cannot be used; use one between 1 s and the window's 3600 s"
+        );
+        assert_eq!(
+            told(1, 1),
+            "a step of 0.001 s cannot be used; the window is 0.001 s long; ask about a second or more"
+        );
     }
 }

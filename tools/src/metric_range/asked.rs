@@ -108,6 +108,9 @@ impl MetricRangeArgs {
             (Some(_), Some(_)) => {
                 return Err(fault("`transform` and `divide_by` cannot be combined; ask for one of them"));
             }
+            (Some(divisor), None) if divisor.is_every() || asked.is_every() => {
+                return Err(fault("a ratio of every metric at once has no meaning; name one metric for each side"));
+            }
             (Some(divisor), None) if divisor.metric == asked.metric => {
                 return Err(fault(format!("`divide_by` is the metric itself, `{}`; name another", asked.metric)));
             }

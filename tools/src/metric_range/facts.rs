@@ -4,7 +4,7 @@ use sightline_model::{
     Aggregation, Entity, Evidence, EvidenceId, FactPath, Outcome, Relation, Series, Stat, Stats, Unit,
 };
 
-use crate::measure::{Derived, EVERY, Measure};
+use crate::measure::{Derived, Measure};
 use crate::reading::{stat, stats};
 use crate::sentence::{Sentence, WHOLE, at, fact, format_for, row_value, stat_of};
 use crate::tool::ToolOutput;
@@ -109,10 +109,7 @@ pub(crate) fn subject(measure: &Measure, values: &Evidence, entity: &Entity, fix
         sentence.value(&values.id, "metric", &measure.metric)
     };
     if let Some(Derived::Ratio { to, .. }) = &measure.derived {
-        sentence = match to.as_str() {
-            EVERY => sentence.say(" to every metric"),
-            name => sentence.say(" to ").value(&values.id, "divided_by", name),
-        };
+        sentence = sentence.say(" to ").value(&values.id, "divided_by", to);
     }
     if whole.is_empty() { sentence } else { sentence.say(" of ").entity(&values.id, &whole) }
 }
@@ -150,6 +147,12 @@ fn level(
             sightline_model::Quantity::Constant(0.0),
         );
     }
+    let adds_up = matches!(measure.aggregation, Aggregation::Increase | Aggregation::Sum | Aggregation::Count);
+    if adds_up && measure.derived.is_none() {
+        // The sum of a step's worth each is at least as large as the largest.
+        let all = stat_of(id, entity, Stat::Sum);
+        return sentence.say(" was ").number(all, format_for(stats.max, unit)).say(" in all");
+    }
     if stats.min == stats.max {
         let sentence = number(sentence.say(" stood at "), Stat::Max, stats.max);
         return sentence.say(" throughout").compare(
@@ -174,16 +177,9 @@ fn level(
             let sentence = number(sentence.say(" was last "), Stat::Last, stats.last);
             between(sentence, number, stats)
         }
-        Aggregation::Increase => {
-            let sentence = sentence.say(" was ").number(
-                stat_of(id, entity, Stat::Sum),
-                // The sum of a step's worth each is at least as large as the largest.
-                format_for(stats.max, unit),
-            );
-            sentence.say(" in all")
-        }
         Aggregation::Avg
         | Aggregation::Rate
+        | Aggregation::Increase
         | Aggregation::Sum
         | Aggregation::Count
         | Aggregation::Stddev

@@ -4,6 +4,7 @@ use sightline_engine::{CredentialSource, EngineCredentials, EngineOptions, Front
 
 use super::{CommandError, failed};
 use crate::config::Config;
+use crate::room::make_data_dir;
 
 /// What the command line said.
 #[derive(Clone, Copy, Debug)]
@@ -26,7 +27,7 @@ pub async fn engine(config: &Config, command: EngineCommand) -> Result<(), Comma
         getrandom::fill(&mut random).map_err(|error| CommandError::Failed(error.to_string()))?;
         CredentialSource::Given(EngineCredentials::from_random(random))
     };
-    std::fs::create_dir_all(&config.data_dir).map_err(failed)?;
+    make_data_dir(&config.data_dir).map_err(failed)?;
     let options = EngineOptions {
         data_dir: config.data_dir.clone(),
         port: command.port,

@@ -48,7 +48,9 @@ pub enum LedgerError {
         source: std::io::Error,
     },
     /// The database failed.
-    #[error("the ledger of daily budgets failed: {0}")]
+    #[error(
+        "the ledger of daily budgets failed: {0}; if `budget.db` in the data folder is damaged, move it away, and the day begins anew"
+    )]
     Database(#[from] rusqlite::Error),
     /// Its thread cannot be started.
     #[error("the thread of the daily budgets cannot be started: {0}")]

@@ -68,13 +68,17 @@ fn queries() -> Vec<Query> {
     ];
     let placement = Some(vec![(text("n1"), text("0"))]);
     let metrics = |shape| query(Dataset::Metrics, on_metrics.clone(), shape);
+    // What lies between samples is asked of all of them.
+    let whole: Vec<Filter> =
+        on_metrics.iter().filter(|filter| !matches!(filter, Filter::Value { .. })).cloned().collect();
+    let of_series = |shape| query(Dataset::Metrics, whole.clone(), shape);
     vec![
         Query { placement, ..metrics(series(Aggregation::P95, Align::Epoch)) },
         Query {
             metric: Some(text("node_network_receive_bytes_total")),
-            ..metrics(series(Aggregation::Rate, Align::Window))
+            ..of_series(series(Aggregation::Rate, Align::Window))
         },
-        Query { threshold: Some(5.0), ..metrics(rank(Aggregation::FractionAbove)) },
+        Query { threshold: Some(5.0), ..of_series(rank(Aggregation::FractionAbove)) },
         metrics(rank(Aggregation::Max)),
         metrics(rank(Aggregation::Last)),
         query(Dataset::Logs, on_lines, Shape::Rows { order: Order::Descending, limit: 5 }),
