@@ -107,7 +107,9 @@ fn threshold() -> impl Strategy<Value = f64> {
 }
 
 pub(crate) fn any_query() -> impl Strategy<Value = Query> {
-    prop::sample::select(Dataset::ALL.to_vec()).prop_flat_map(|dataset| {
+    // Metrics have most of the aggregations and half of the queries.
+    let datasets = [Dataset::ALL.to_vec(), vec![Dataset::Metrics; 4]].concat();
+    prop::sample::select(datasets).prop_flat_map(|dataset| {
         let placement = if sightline_query::schema::dimensions(dataset).contains(&Dim::Gpu) {
             prop::option::of(prop::collection::vec((text(), text()), 1..5)).boxed()
         } else {
