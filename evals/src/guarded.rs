@@ -1,5 +1,5 @@
-//! What the guard costs: the same scan of 100 million rows as plain SQL and through guard and second fence; a small query's own
-//! time on top of the engine's; and how soon a question that is far too big is refused.
+//! What the guard costs: a scan of 100 million rows written by hand, as the guard's own text without guard and fence, and through
+//! both; a small query's own time on top of the engine's; and how soon a question that is far too big is refused.
 
 use std::collections::BTreeSet;
 use std::error::Error;
@@ -12,7 +12,7 @@ use jiff::Timestamp;
 use sightline_core::{Assistant, Caller, Ids as _, ToolCall, ToolFailure, run_tool};
 use sightline_engine::native::{self, DatabaseName};
 use sightline_engine::{ClickHouseEngine, Endpoint, EngineAddress, EngineUser, SecondFence, Writer, drop_database};
-use sightline_guard::{Admission, Engine, Guard, Mapping};
+use sightline_guard::{Admission, Engine as _, ExecutableQuery, Guard, Mapping, ParamType};
 use sightline_model::{Aggregation, Dataset, Dim, Principal, QueryId, QuestionId, ResultSet, TimeRange};
 use sightline_policies::{Policies, Request};
 use sightline_query::{Align, Catalogue, MetricPart, Order, Query, Shape};
@@ -52,11 +52,21 @@ struct Line {
     ids: Counted,
 }
 
-/// The same scan two ways.
+/// A scan as a tool asks for it, and as an engineer would write it by hand.
 struct Scan {
     name: &'static str,
     query: Query,
-    raw: String,
+    by_hand: String,
+}
+
+/// The median times of a scan, milliseconds.
+struct Times {
+    /// Written by hand, with the engine's own settings.
+    by_hand: f64,
+    /// The guard's text with its values as literals, on as many threads, without bounds and fence: the same scan.
+    raw: f64,
+    /// Catalogue, policy, guard, bounds, second fence, and the rows decoded.
+    guarded: f64,
 }
 
 /// Fills the table, measures, drops it again, and says what it took.
@@ -97,17 +107,22 @@ async fn measure(line: Line) -> Result<String, Failure> {
     let mut text = String::new();
     let filled = fill(&line.raw).await?;
     let _ = writeln!(text, "\n{ROWS} rows were filled in {filled:.1} s");
-    let _ = writeln!(text, "\n{:<48} {:>9} {:>11} {:>7}", "guarded over raw (median)", "raw ms", "guarded ms", "ratio");
+    let head = ["by hand ms", "raw ms", "guarded ms", "over raw", "over by hand"];
+    let [by_hand, raw, guarded, over_raw, over_hand] = head;
+    let _ = writeln!(
+        text,
+        "\n{:<40} {by_hand:>10} {raw:>9} {guarded:>10} {over_raw:>8} {over_hand:>12}",
+        "medians of alternating runs"
+    );
     for scan in scans()? {
-        let (raw, guarded) = line.in_turns(&scan, SCANS).await?;
-        let _ = writeln!(text, "{:<48} {raw:>9.1} {guarded:>11.1} {:>7.3}", scan.name, guarded / raw);
+        text.push_str(&Times::say(scan.name, &line.in_turns(&scan, SCANS).await?));
     }
     let small = small()?;
-    let (raw, guarded) = line.in_turns(&small, SMALL).await?;
+    let times = line.in_turns(&small, SMALL).await?;
+    text.push_str(&Times::say(small.name, &times));
     let alone = line.without_the_engine(&small.query)?;
-    let _ = writeln!(text, "{:<48} {raw:>9.2} {guarded:>11.2} {:>7.3}", small.name, guarded / raw);
-    let _ =
-        writeln!(text, "guard's and client's own time on top of the engine's, by difference {:.3} ms", guarded - raw);
+    let own = times.guarded - times.raw;
+    let _ = writeln!(text, "guard's and client's own time on top of the engine's, by difference {own:.3} ms");
     let _ = writeln!(text, "of it catalogue, policy and guard, measured alone                   {alone:.3} ms");
     text.push_str(&refused(line).await?);
     Ok(text)
@@ -165,14 +180,14 @@ fn scans() -> Result<[Scan; 2], Failure> {
         Scan {
             name: "100 M rows, the ten hottest nodes",
             query: query(all, None, rank),
-            raw: format!(
+            by_hand: format!(
                 "SELECT node, {values} FROM {DATABASE}.metrics WHERE {scope} GROUP BY node ORDER BY mean DESC, node LIMIT 11"
             ),
         },
         Scan {
             name: "100 M rows, an average for each hour",
             query: query(all, None, series(3_600_000, Vec::new())),
-            raw: format!(
+            by_hand: format!(
                 "SELECT toStartOfHour(time) AS hour, {values} FROM {DATABASE}.metrics WHERE {scope} GROUP BY hour ORDER BY hour LIMIT 10001"
             ),
         },
@@ -186,7 +201,7 @@ fn small() -> Result<Scan, Failure> {
     Ok(Scan {
         name: "an hour of one GPU, minute by minute",
         query: query(hour, placement, series(60_000, vec![Dim::Node, Dim::Gpu])),
-        raw: format!(
+        by_hand: format!(
             "SELECT toStartOfMinute(time) AS minute, node, gpu, count(), min(value), max(value), avg(value) FROM {DATABASE}.metrics \
              WHERE tenant = 'atlas' AND metric = '{METRIC}' AND node = 'n0500' AND gpu = '3' AND time >= '2026-05-01 12:00:00' \
              AND time < '2026-05-01 13:00:00' GROUP BY minute, node, gpu ORDER BY minute, node, gpu LIMIT 10001"
@@ -195,35 +210,54 @@ fn small() -> Result<Scan, Failure> {
 }
 
 impl Line {
-    /// The median times of a scan as plain SQL and through the guard, taken in turns, milliseconds.
-    async fn in_turns(&self, scan: &Scan, times: usize) -> Result<(f64, f64), Failure> {
-        let (mut raw, mut guarded) = (Vec::new(), Vec::new());
-        // The first round warms the caches of both.
+    /// The times of a scan, each way taken in turns.
+    async fn in_turns(&self, scan: &Scan, times: usize) -> Result<Times, Failure> {
+        let (mut by_hand, mut raw, mut guarded) = (Vec::new(), Vec::new(), Vec::new());
+        let admitted = self.admit(&scan.query)?;
+        let same = with_literals(&admitted);
+        let settings = admitted.bounds().settings();
+        let threads = settings.into_iter().find(|(name, _)| *name == "max_threads");
+        // The first round warms the caches of all.
         for turn in 0..=times {
             let started = Instant::now();
-            let plain = self.raw(&scan.raw).await?;
-            let plain_ms = millis(started);
+            let lines = self.raw(&scan.by_hand, None).await?;
+            let by_hand_ms = millis(started);
+            let started = Instant::now();
+            let same_lines = self.raw(&same, threads.clone()).await?;
+            let raw_ms = millis(started);
             let started = Instant::now();
             let result = self.guarded(&scan.query).await?;
             let guarded_ms = millis(started);
-            if plain != result.rows.len() {
-                let found = result.rows.len();
-                return Err(format!("`{}`: {plain} rows as plain SQL, {found} through the guard", scan.name).into());
+            // The text asks for one row more than is wanted.
+            let rows = result.rows.len() + usize::from(result.truncated);
+            if [lines, same_lines] != [rows; 2] {
+                let name = scan.name;
+                return Err(
+                    format!("`{name}`: {lines} rows by hand, {same_lines} raw, {rows} through the guard").into()
+                );
             }
             if turn > 0 {
-                raw.push(plain_ms);
+                by_hand.push(by_hand_ms);
+                raw.push(raw_ms);
                 guarded.push(guarded_ms);
             }
         }
-        median(raw).zip(median(guarded)).ok_or_else(|| "nothing was measured".into())
+        let nothing = || "nothing was measured";
+        Ok(Times {
+            by_hand: median(by_hand).ok_or_else(nothing)?,
+            raw: median(raw).ok_or_else(nothing)?,
+            guarded: median(guarded).ok_or_else(nothing)?,
+        })
     }
 
-    /// Runs plain SQL as the writer, and counts its rows, less the one that is asked for to see a cut.
-    async fn raw(&self, sql: &str) -> Result<usize, Failure> {
-        let query = self.raw.query_raw(sql).with_setting("wait_end_of_query", "1");
+    /// Runs plain SQL as the writer, and counts its rows.
+    async fn raw(&self, sql: &str, setting: Option<(&'static str, String)>) -> Result<usize, Failure> {
+        let mut query = self.raw.query_raw(sql).with_setting("wait_end_of_query", "1");
+        if let Some((name, value)) = setting {
+            query = query.with_setting(name, value);
+        }
         let text = query.fetch_bytes("JSONCompactEachRow")?.collect().await?;
-        let rows = text.iter().filter(|byte| **byte == b'\n').count();
-        Ok(if rows == 11 { 10 } else { rows })
+        Ok(text.iter().filter(|byte| **byte == b'\n').count())
     }
 
     /// Catalogue, policy, guard, second fence.
@@ -232,7 +266,7 @@ impl Line {
         Ok(self.engine.run(&executable).await?)
     }
 
-    fn admit(&self, query: &Query) -> Result<sightline_guard::ExecutableQuery, Failure> {
+    fn admit(&self, query: &Query) -> Result<ExecutableQuery, Failure> {
         let valid = self.catalogue.check(query)?;
         let request = Request {
             principal: &self.principal,
@@ -259,6 +293,26 @@ impl Line {
         }
         median(times).ok_or_else(|| "nothing was measured".into())
     }
+}
+
+impl Times {
+    fn say(name: &str, times: &Self) -> String {
+        let Self { by_hand, raw, guarded } = times;
+        let (over_raw, over_hand) = (guarded / raw, guarded / by_hand);
+        format!("{name:<40} {by_hand:>10.2} {raw:>9.2} {guarded:>10.2} {over_raw:>8.3} {over_hand:>12.3}\n")
+    }
+}
+
+/// The text with its values in place of its parameters. They are this benchmark's own.
+fn with_literals(query: &ExecutableQuery) -> String {
+    query.params().iter().fold(query.sql().to_owned(), |sql, param| {
+        let literal = match param.ty() {
+            ParamType::Text => format!("'{}'", param.text()),
+            ParamType::Time => format!("toDateTime64('{}', 3, 'UTC')", param.text()),
+            ParamType::TextList | ParamType::PairList | ParamType::Number => param.text().to_owned(),
+        };
+        sql.replace(&format!("{{{}:{}}}", param.name(), param.ty().as_sql()), &literal)
+    })
 }
 
 fn as_of() -> Result<Timestamp, Failure> {
