@@ -155,19 +155,20 @@ fn overheard(url: &str, seen: Arc<Mutex<Vec<u8>>>) -> String {
             for stream in [&client, &server] {
                 stream.set_nodelay(true).unwrap();
             }
-            std::thread::spawn(move || pass_on(client, to_server, |_| ()));
+            std::thread::spawn(move || pass_on(client, to_server, Shutdown::Both, |_| ()));
             let seen = Arc::clone(&seen);
             std::thread::spawn(move || {
-                pass_on(server, to_client, |bytes| seen.lock().unwrap().extend_from_slice(bytes))
+                // The client may still be sending: what it sends is taken until it has read the answer and goes.
+                pass_on(server, to_client, Shutdown::Write, |bytes| seen.lock().unwrap().extend_from_slice(bytes))
             });
         }
     });
     url
 }
 
-/// Passes bytes on until their sender goes, and ends both ends then. A reader that takes no more may still have something to say:
+/// Passes bytes on until their sender goes, and tells their reader then. A reader that takes no more may still have something to say:
 /// the service refuses a body that is too long while it is being sent.
-fn pass_on(mut from: TcpStream, mut to: TcpStream, seen: impl Fn(&[u8])) {
+fn pass_on(mut from: TcpStream, mut to: TcpStream, end: Shutdown, seen: impl Fn(&[u8])) {
     let mut bytes = [0; 16 * 1024];
     let mut takes_more = true;
     while let Ok(read @ 1..) = from.read(&mut bytes) {
@@ -175,7 +176,7 @@ fn pass_on(mut from: TcpStream, mut to: TcpStream, seen: impl Fn(&[u8])) {
         takes_more = takes_more && to.write_all(&bytes[..read]).is_ok();
     }
     let _ = from.shutdown(Shutdown::Both);
-    let _ = to.shutdown(Shutdown::Both);
+    let _ = to.shutdown(end);
 }
 
 impl Drop for Service {
