@@ -9,6 +9,7 @@
 use std::collections::BTreeSet;
 
 use super::error::QueryError;
+use super::functions::cannot_fail;
 use super::lexer::{Lexer, Token, TokenKind};
 use super::prewhere::check_prewhere;
 use super::settings::TableFilters;
@@ -71,7 +72,7 @@ pub(super) fn check_reader(
     check_parameters(text, &tokens)?;
     check_prewhere(text, &tokens)?;
     check_functions(text, &tokens, catalogue)?;
-    check_relations(text, &tokens, database, filters, catalogue)
+    if check_relations(text, &tokens, database, filters, catalogue)? { check_sure(text, &tokens) } else { Ok(()) }
 }
 
 /// `SELECT count() FROM system.processes WHERE query_id = …`: whether a killed query is gone.
@@ -198,15 +199,16 @@ fn check_parameters(text: &[u8], tokens: &[Token]) -> Result<(), QueryError> {
     Ok(())
 }
 
-/// Every name that could mean a table must be one that has a filter. A column or alias of a table's name is refused
-/// too: better than to guess which of the two is meant.
+/// Every name that could mean a table must be one that has a filter; says whether there is any. A column or alias of a table's name
+/// is refused too: better than to guess which of the two is meant.
 fn check_relations(
     text: &[u8],
     tokens: &[Token],
     database: &str,
     filters: &TableFilters,
     catalogue: &Catalogue,
-) -> Result<(), QueryError> {
+) -> Result<bool, QueryError> {
+    let mut reads = false;
     for (index, token) in tokens.iter().enumerate() {
         let Some(name) = name_of(text, token) else { continue };
         let dotted = |at: Option<usize>| at.and_then(|at| tokens.get(at)).is_some_and(|token| token.is_byte(b'.'));
@@ -226,6 +228,23 @@ fn check_relations(
         if !filters.contains_key(&qualified) {
             return Err(QueryError::access(&format!(
                 "table `{qualified}` has no filter in `additional_table_filters`"
+            )));
+        }
+        reads = true;
+    }
+    Ok(reads)
+}
+
+/// Where a table is read, nothing is called that could fail for one of its rows.
+fn check_sure(text: &[u8], tokens: &[Token]) -> Result<(), QueryError> {
+    let mut in_parameter = false;
+    for pair in tokens.windows(2) {
+        let [token, next] = pair else { continue };
+        in_parameter = token.is_byte(b'{') || (in_parameter && !token.is_byte(b'}'));
+        let Some(name) = name_of(text, token).filter(|_| !in_parameter && next.is_byte(b'(')) else { continue };
+        if !cannot_fail(&name, token.kind == TokenKind::QuotedName) {
+            return Err(QueryError::readonly(&format!(
+                "the reader may not call `{name}` where it reads a table: what fails for a row would tell of rows that the filters keep out"
             )));
         }
     }

@@ -104,6 +104,27 @@ fn text_that_two_lexers_may_cut_differently_is_refused() {
 }
 
 #[test]
+fn where_a_table_is_read_nothing_is_called_that_could_fail_for_a_row() {
+    for text in [
+        "SELECT throwIf(node = 'b') FROM obs.metrics",
+        "SELECT count() FROM obs.metrics WHERE toFixedString(node, 3) = 'abc'",
+        "SELECT base64Decode(node) FROM (SELECT node FROM obs.metrics)",
+        "SELECT node::FixedString(3) FROM obs.metrics",
+        "SELECT CAST(node AS Int32) FROM obs.metrics",
+        "SELECT `in`(node, 'a') FROM obs.metrics",
+    ] {
+        assert!(check(text).unwrap_err().contains("where it reads a table"), "{text}");
+    }
+    assert_eq!(check("SELECT throwIf(number = 5) FROM numbers(10)"), Ok(()));
+    assert_eq!(
+        check(
+            "SELECT quantileExactInclusive(0.5)(t.value) AS a0 FROM obs.metrics AS t WHERE NOT (t.x IN {p0:Array(Tuple(String, String))})"
+        ),
+        Ok(())
+    );
+}
+
+#[test]
 fn a_number_is_no_name() {
     for text in ["SELECT 1 AS 1x", "SELECT 1 AS 1e", "SELECT 0x1F", "SELECT 1_000", "SELECT 1e5e"] {
         assert!(check(text).unwrap_err().contains("begins with a digit"), "{text}");

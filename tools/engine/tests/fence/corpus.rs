@@ -24,7 +24,7 @@ const NUMBER: &str = "987654321";
 const TABLES: &[&str] = &[
     "CREATE DATABASE obs",
     "CREATE DATABASE other_db",
-    "CREATE TABLE obs.metrics (tenant String, cluster String, node String, gpu String, job_id String, metric String, \
+    "CREATE TABLE obs.metrics (tenant LowCardinality(String), cluster String, node LowCardinality(String), gpu String, job_id String, metric String, \
      ts DateTime64(3, 'UTC'), value Float64, labels Map(String, String)) ENGINE = MergeTree ORDER BY (tenant, metric, ts)",
     "CREATE TABLE obs.logs (tenant String, cluster String, node String, job_id String, ts DateTime64(3, 'UTC'), severity String, \
      body String, attrs Map(String, String)) ENGINE = MergeTree ORDER BY (tenant, ts)",
@@ -188,6 +188,11 @@ fn attacks(port: u16) -> Vec<Attack> {
         "SELECT count() FROM obs.metrics AS a JOIN (SELECT 1 AS k) AS b ON throwIf(a.value > 1000) = b.k".to_owned(),
         "SELECT count() FROM obs.metrics AS a, (SELECT 1 AS k) AS b WHERE intDiv(1, a.value < 1000) = b.k".to_owned(),
         "SELECT count() FROM (SELECT body FROM obs.logs) AS a JOIN (SELECT 1 AS k) AS b ON toInt32(a.body) = b.k".to_owned(),
+        "SELECT count() FROM obs.metrics WHERE throwIf(node LIKE 'zyz%') = 0".to_owned(),
+        "SELECT count() FROM obs.metrics WHERE toFixedString(node, 8) != ''".to_owned(),
+        "SELECT node::FixedString(8) FROM obs.metrics".to_owned(),
+        "SELECT base64Decode(concat(node, 'AAA')) FROM obs.metrics".to_owned(),
+        "SELECT toInt32(node) FROM obs.metrics".to_owned(),
         format!("SELECT {}1{}", "[".repeat(900), "]".repeat(900)),
         format!("SELECT {}1{}", "abs(".repeat(900), ")".repeat(900)),
     ]
