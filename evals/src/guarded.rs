@@ -14,7 +14,7 @@ use sightline_engine::native::{self, DatabaseName};
 use sightline_engine::{ClickHouseEngine, Endpoint, EngineAddress, EngineUser, SecondFence, Writer, drop_database};
 use sightline_guard::{Admission, Engine as _, ExecutableQuery, Guard, Mapping, ParamType};
 use sightline_model::{Aggregation, Dataset, Dim, Principal, QueryId, QuestionId, ResultSet, TimeRange};
-use sightline_policies::{Policies, Request};
+use sightline_policies::{LivePolicies, Policies, Request};
 use sightline_query::{Align, Catalogue, MetricPart, Order, Query, Shape};
 
 use crate::bench::median;
@@ -45,7 +45,7 @@ struct Line {
     raw: Client,
     engine: ClickHouseEngine,
     catalogue: Arc<Catalogue>,
-    policies: Arc<Policies>,
+    policies: Arc<LivePolicies>,
     guard: Guard,
     principal: Principal,
     tenants: BTreeSet<String>,
@@ -92,7 +92,7 @@ pub async fn guarded(address: &EngineAddress) -> Result<String, Failure> {
         engine: ClickHouseEngine::new(&endpoint(EngineUser::Reader), SecondFence::InRequest),
         catalogue: Arc::new(Catalogue::builtin()?),
         principal: policies.principal("admin").ok_or("there is no principal `admin`")?,
-        policies: Arc::new(policies),
+        policies: Arc::new(LivePolicies::new(policies)),
         guard: Guard::new(Mapping::native(DATABASE)?),
         tenants: BTreeSet::from(["atlas".to_owned()]),
         ids: Counted::default(),
@@ -274,8 +274,8 @@ impl Line {
             dataset: valid.dataset(),
             known_tenants: &self.tenants,
         };
-        let decision = self.policies.decide(&request);
-        let limits = self.policies.limits(&self.principal);
+        let decision = self.policies.now().decide(&request);
+        let limits = self.policies.now().limits(&self.principal);
         let query_id = QueryId::new(self.ids.next());
         let now = as_of()?;
         let admission =

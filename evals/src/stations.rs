@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use jiff::Timestamp;
 use sightline_core::quota::{Budget, Left, NoPlace, Place, Quota, QuotaError, Reservation, TooManyQuestions};
 use sightline_core::{Ask, Clock, Gathered, Ids, Planner, PlannerError, Turn};
-use sightline_model::audit::{AuditLog, AuditUnavailable, Begin, Call, Complete};
+use sightline_model::audit::{AuditLog, AuditUnavailable, Begin, Call, Complete, Event};
 use sightline_model::{AuditRef, BoxFuture, Principal};
 
 /// A wall clock that stands, and a monotonic one that runs.
@@ -49,6 +49,10 @@ impl AuditLog for Nothing {
     }
 
     fn complete(&self, _: Complete) -> BoxFuture<'_, Result<(), AuditUnavailable>> {
+        Box::pin(std::future::ready(Ok(())))
+    }
+
+    fn event(&self, _: Event) -> BoxFuture<'_, Result<(), AuditUnavailable>> {
         Box::pin(std::future::ready(Ok(())))
     }
 }

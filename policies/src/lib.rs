@@ -19,6 +19,7 @@
 mod decision;
 mod error;
 mod limits;
+mod live;
 mod matrix;
 mod memo;
 mod policies;
@@ -34,6 +35,7 @@ mod sources_tests;
 pub use decision::{Decision, RowScope};
 pub use error::{Fault, PolicyErrors, Source};
 pub use limits::Limits;
+pub use live::LivePolicies;
 pub use policies::{Policies, Sources};
 pub use principals::bundle_principal;
 pub use request::{Action, Request};

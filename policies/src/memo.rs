@@ -20,6 +20,7 @@ struct Key {
     principal: String,
     role: Role,
     every_tenant: bool,
+    jobs_of: Option<String>,
     candidates: BTreeSet<String>,
     tool: String,
     dataset: Dataset,
@@ -55,7 +56,7 @@ impl Memo {
 impl Key {
     fn new(request: &Request<'_>) -> Self {
         let Request { principal, tool, dataset, known_tenants } = *request;
-        let Principal { id, role, tenants } = principal;
+        let Principal { id, role, tenants, jobs_of } = principal;
         let (every_tenant, candidates) = match tenants {
             TenantScope::Only(own) => (false, own),
             TenantScope::All => (true, known_tenants),
@@ -64,6 +65,7 @@ impl Key {
             principal: id.clone(),
             role: *role,
             every_tenant,
+            jobs_of: jobs_of.clone(),
             candidates: candidates.clone(),
             tool: tool.to_owned(),
             dataset,

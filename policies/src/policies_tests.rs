@@ -62,6 +62,7 @@ fn a_principal_of_two_tenants_reads_both() {
         id: "operator@atlas,borealis".to_owned(),
         role: Role::Operator,
         tenants: TenantScope::Only(tenants(&["atlas", "borealis"])),
+        jobs_of: None,
     };
     let decision = decide(&principal, Dataset::Logs, &["atlas", "borealis", "cetus"]);
     assert_eq!(scope(&decision), Some(tenants(&["atlas", "borealis"])));
@@ -141,6 +142,7 @@ fn a_bundle_principal_is_its_role_and_tenant() {
         id: "operator@petshop".to_owned(),
         role: Role::Operator,
         tenants: TenantScope::Only(tenants(&["petshop"])),
+        jobs_of: None,
     };
     assert_eq!(bundle_principal(Role::Operator, "petshop"), expected);
     assert_eq!(bundle_principal(Role::Admin, "petshop").tenants, TenantScope::All);

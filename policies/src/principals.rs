@@ -31,9 +31,12 @@ pub fn bundle_principal(role: Role, tenant: &str) -> Principal {
             id: format!("{}@{tenant}", role.as_str()),
             role,
             tenants: TenantScope::Only(BTreeSet::from([tenant.to_owned()])),
+            jobs_of: None,
         },
-        Role::Admin => Principal { id: role.as_str().to_owned(), role, tenants: TenantScope::All },
-        Role::Auditor => Principal { id: role.as_str().to_owned(), role, tenants: TenantScope::Only(BTreeSet::new()) },
+        Role::Admin => Principal { id: role.as_str().to_owned(), role, tenants: TenantScope::All, jobs_of: None },
+        Role::Auditor => {
+            Principal { id: role.as_str().to_owned(), role, tenants: TenantScope::Only(BTreeSet::new()), jobs_of: None }
+        }
     }
 }
 
@@ -91,7 +94,7 @@ fn checked(raw: &RawPrincipal, source: Source<'_>) -> Result<Principal, Fault> {
         Role::Viewer | Role::Operator | Role::Auditor => TenantScope::Only(tenant_set),
         Role::Admin => TenantScope::All,
     };
-    Ok(Principal { id: id.clone(), role, tenants: scope })
+    Ok(Principal { id: id.clone(), role, tenants: scope, jobs_of: None })
 }
 
 fn is_name(text: &str) -> bool {

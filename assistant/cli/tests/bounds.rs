@@ -384,7 +384,7 @@ async fn a_rest_that_others_take(lab: &Lab) {
 async fn tokens_a_day(lab: &Lab) {
     let line = Bounded::open(lab, Some(&[("tokens_per_day", 5000)]), None).await;
     let principal = line.principal("viewer@atlas");
-    let limit = line.assistant.policies.limits(&principal).tokens_per_day;
+    let limit = line.assistant.policies.now().limits(&principal).tokens_per_day;
     let payer = account(&principal);
     let now = line.assistant.clock.now();
     let budget = Budget { account: &payer, now, spend: Spend::Tokens, limit };

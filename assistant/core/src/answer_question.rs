@@ -204,7 +204,7 @@ fn check_form(question: &Question) -> Result<(), AskError> {
 /// Comes before the begin record, so that a flood of questions cannot fill the audit log: what is turned away here has read nothing
 /// and leaves nothing but a line in the service's own log.
 fn within_rate(assistant: &Assistant, question: &Question) -> Result<(), TooManyQuestions> {
-    let per_minute = assistant.policies.limits(&question.principal).questions_per_minute;
+    let per_minute = assistant.policies.now().limits(&question.principal).questions_per_minute;
     let taken = assistant.quota.question(&question.principal, per_minute);
     if let Err(full) = &taken {
         tracing::info!(principal = %question.principal, limit = full.limit, "a question was turned away: too many a minute");
@@ -213,7 +213,7 @@ fn within_rate(assistant: &Assistant, question: &Question) -> Result<(), TooMany
 }
 
 fn may_ask(assistant: &Assistant, question: &Question) -> Result<(), AskError> {
-    let decision = assistant.policies.check(&question.principal, Action::AskQuestion, "");
+    let decision = assistant.policies.now().check(&question.principal, Action::AskQuestion, "");
     if decision.allowed() { Ok(()) } else { Err(AskError::MayNotAsk { reason: decision.reasons().join("; ") }) }
 }
 

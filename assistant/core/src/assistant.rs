@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use sightline_guard::{Engine, Guard};
 use sightline_model::audit::AuditLog;
-use sightline_policies::Policies;
+use sightline_policies::LivePolicies;
 use sightline_query::Catalogue;
 use sightline_tools::AnyTool;
 
@@ -18,8 +18,8 @@ pub struct Assistant {
     pub catalogue: Arc<Catalogue>,
     /// The typed tools.
     pub tools: Vec<Box<dyn AnyTool>>,
-    /// Who may read what, and how much.
-    pub policies: Arc<Policies>,
+    /// Who may read what, and how much; replaced when the policy files change.
+    pub policies: Arc<LivePolicies>,
     /// Makes executable queries; holds the mapping to tables.
     pub guard: Guard,
     /// Runs them.

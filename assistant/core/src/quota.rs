@@ -193,7 +193,12 @@ mod tests {
 
     #[test]
     fn a_tenant_pays_for_its_own_and_everybody_else_for_himself() {
-        let principal = |id: &str, tenants: TenantScope| Principal { id: id.to_owned(), role: Role::Viewer, tenants };
+        let principal = |id: &str, tenants: TenantScope| Principal {
+            id: id.to_owned(),
+            role: Role::Viewer,
+            tenants,
+            jobs_of: None,
+        };
         let only = |names: &[&str]| TenantScope::Only(names.iter().map(|name| (*name).to_owned()).collect());
         assert_eq!(account(&principal("a@atlas", only(&["atlas"]))), "tenant:atlas");
         assert_eq!(account(&principal("b@atlas,x", only(&["atlas", "x"]))), "principal:b@atlas,x");

@@ -123,7 +123,7 @@ impl ToolFailure {
 pub async fn run_tool(assistant: &Assistant, caller: Caller<'_>, call: &ToolCall) -> Result<ToolRun, ToolFailure> {
     let started = assistant.clock.monotonic_ms();
     let tool = find(assistant, &call.tool)?;
-    let limits = assistant.policies.limits(caller.principal);
+    let limits = assistant.policies.now().limits(caller.principal);
     let may_read = readable(assistant, caller.principal, tool.name());
     let context = ToolContext {
         catalogue: &assistant.catalogue,
@@ -220,12 +220,12 @@ fn find<'a>(assistant: &'a Assistant, name: &str) -> Result<&'a dyn AnyTool, Too
 
 /// The datasets this principal may read through this tool.
 fn readable(assistant: &Assistant, principal: &Principal, tool: &str) -> BTreeSet<Dataset> {
-    let may = |dataset: &Dataset| assistant.policies.check(principal, Action::Read(*dataset), tool).allowed();
+    let may = |dataset: &Dataset| assistant.policies.now().check(principal, Action::Read(*dataset), tool).allowed();
     Dataset::ALL.into_iter().filter(may).collect()
 }
 
 fn decide(assistant: &Assistant, principal: &Principal, tool: &str, dataset: Dataset) -> Decision {
-    assistant.policies.decide(&Request { principal, tool, dataset, known_tenants: &assistant.tenants })
+    assistant.policies.now().decide(&Request { principal, tool, dataset, known_tenants: &assistant.tenants })
 }
 
 /// The engine names its columns `a0`, `a1`, …; a tool knows them by what it asked for.

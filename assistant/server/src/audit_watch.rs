@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use sightline_model::audit::{AuditLog, AuditUnavailable, Begin, Call, Complete};
+use sightline_model::audit::{AuditLog, AuditUnavailable, Begin, Call, Complete, Event};
 use sightline_model::{AuditRef, BoxFuture};
 
 /// Waits between tries of a complete record. After the last one the failure stands at `/readyz`; the answer was sent anyway.
@@ -44,6 +44,10 @@ impl AuditLog for WatchedAudit {
 
     fn call(&self, record: Call) -> BoxFuture<'_, Result<(), AuditUnavailable>> {
         Box::pin(async move { self.note(self.log.call(record).await) })
+    }
+
+    fn event(&self, record: Event) -> BoxFuture<'_, Result<(), AuditUnavailable>> {
+        Box::pin(async move { self.note(self.log.event(record).await) })
     }
 
     fn complete(&self, record: Complete) -> BoxFuture<'_, Result<(), AuditUnavailable>> {

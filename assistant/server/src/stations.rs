@@ -14,7 +14,7 @@ use sightline_engine::{
     SecondFence, WriteError, Writer, load_bundle, native, tenants,
 };
 use sightline_guard::{Guard, Mapping};
-use sightline_policies::Policies;
+use sightline_policies::{LivePolicies, Policies};
 use sightline_query::Catalogue;
 use sightline_query::catalogue::LabelAliases;
 
@@ -145,7 +145,7 @@ impl Stations {
         let clock: Arc<dyn Clock> = Arc::new(SystemClock::start());
         let assistant = Assistant {
             tools: sightline_tools::registry::tools(),
-            policies: Arc::new(policies),
+            policies: Arc::new(LivePolicies::new(policies)),
             guard: Guard::new(mapping),
             engine: Arc::new(rows.engine),
             quota: Arc::new(Quotas::open(&config.data_dir, Arc::clone(&clock))?),

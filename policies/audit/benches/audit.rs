@@ -24,6 +24,7 @@ fn begin(id: &str) -> Begin {
             id: "operator@atlas".to_owned(),
             role: Role::Operator,
             tenants: TenantScope::Only(BTreeSet::from(["atlas".to_owned()])),
+            jobs_of: None,
         },
         entrance: "http".to_owned(),
         question: "why was training job J123 slow yesterday?".to_owned(),

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use futures::channel::oneshot;
 use serde::Serialize;
-use sightline_model::audit::{AuditLog, AuditUnavailable, Begin, Call, Complete};
+use sightline_model::audit::{AuditLog, AuditUnavailable, Begin, Call, Complete, Event};
 use sightline_model::{AuditRef, BoxFuture};
 
 use crate::error::AuditError;
@@ -103,6 +103,11 @@ impl AuditLog for SqliteAudit {
 
     fn complete(&self, record: Complete) -> BoxFuture<'_, Result<(), AuditUnavailable>> {
         let handed_over = self.hand_over(Kind::Complete, &record);
+        Box::pin(async move { durable(handed_over).await.map(|_place| ()) })
+    }
+
+    fn event(&self, record: Event) -> BoxFuture<'_, Result<(), AuditUnavailable>> {
+        let handed_over = self.hand_over(Kind::Event, &record);
         Box::pin(async move { durable(handed_over).await.map(|_place| ()) })
     }
 }

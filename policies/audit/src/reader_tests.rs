@@ -18,8 +18,9 @@ fn four_questions() -> TestLog {
         id: "viewer@borealis,cetus".to_owned(),
         role: Role::Viewer,
         tenants: TenantScope::Only(BTreeSet::from(["borealis".to_owned(), "cetus".to_owned()])),
+        jobs_of: None,
     };
-    let admin = Principal { id: "admin".to_owned(), role: Role::Admin, tenants: TenantScope::All };
+    let admin = Principal { id: "admin".to_owned(), role: Role::Admin, tenants: TenantScope::All, jobs_of: None };
     let asked = |id: &str, principal: &Principal, time: &str, question: &str| Begin {
         principal: principal.clone(),
         at: at(time),

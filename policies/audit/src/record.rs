@@ -5,7 +5,7 @@ use serde_json::{Map, Number, Value};
 
 use crate::error::AuditError;
 
-/// Which of the three kinds of record.
+/// Which kind of record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// Before anything was read.
@@ -14,6 +14,8 @@ pub enum Kind {
     Call,
     /// When the question had ended.
     Complete,
+    /// Something beside the questions.
+    Event,
 }
 
 impl Kind {
@@ -23,6 +25,7 @@ impl Kind {
             Self::Begin => "begin",
             Self::Call => "call",
             Self::Complete => "complete",
+            Self::Event => "event",
         }
     }
 }

@@ -90,6 +90,7 @@ pub(crate) fn principal() -> Principal {
         id: "operator@atlas".to_owned(),
         role: Role::Operator,
         tenants: TenantScope::Only(BTreeSet::from(["atlas".to_owned()])),
+        jobs_of: None,
     }
 }
 

@@ -105,6 +105,85 @@ pub struct Complete {
     pub error: Option<String>,
 }
 
+/// What kind of thing happened beside the questions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum EventKind {
+    /// A process that writes the log began its service.
+    ServiceStarted,
+    /// It ended in order.
+    ServiceStopped,
+    /// It lives: written at a steady pace, so that silence shows.
+    Heartbeat,
+    /// A session was opened with a credential.
+    Login,
+    /// A session was ended.
+    Logout,
+    /// Credentials that stand for nobody were sent; `detail.attempts` says how many this record speaks for.
+    LoginFailed,
+    /// Too many wrong credentials: more are turned away for a while.
+    LockedOut,
+    /// Something other than a query was denied by policy.
+    Denied,
+    /// Policies were read again; taken or refused as a whole.
+    PolicyReload,
+    /// A token was made.
+    TokenCreated,
+    /// A token was revoked.
+    TokenRevoked,
+    /// The audit log was listed, opened or searched.
+    AuditRead,
+    /// It was verified.
+    AuditVerified,
+    /// It was exported.
+    AuditExported,
+    /// Recorded queries were run again.
+    AuditReplayed,
+    /// Texts of questions were erased; their commitments stay.
+    TextErased,
+    /// Records older than the retention were taken out at a checkpoint.
+    Retention,
+    /// The log is signed with another key from here on.
+    KeyRotated,
+    /// The clock stood before the last record's time.
+    ClockWentBack,
+    /// A copy of a checkpoint could not be kept in its second place.
+    CopyFailed,
+    /// Feedback on an answer was kept.
+    Feedback,
+    /// Conversations were deleted.
+    ConversationsDeleted,
+}
+
+/// How it ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum EventOutcome {
+    /// It was done.
+    Done,
+    /// It was denied.
+    Denied,
+    /// It failed.
+    Failed,
+}
+
+/// Something that happened beside the questions: a denial, a failed login, a change of policies, a look into the log itself.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Event {
+    /// When.
+    pub at: Timestamp,
+    /// What.
+    pub event: EventKind,
+    /// Who, if that is known: a principal's id.
+    pub principal: Option<String>,
+    /// Through which entrance: `http`, `cli`, `service`, …
+    pub entrance: String,
+    /// How it ended.
+    pub outcome: EventOutcome,
+    /// Further facts. Never a secret, and never more of a credential than its public id.
+    pub detail: BTreeMap<String, String>,
+}
+
 /// Why the log could not take a record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AuditUnavailable {
@@ -128,4 +207,6 @@ pub trait AuditLog: Send + Sync {
     fn call(&self, record: Call) -> BoxFuture<'_, Result<(), AuditUnavailable>>;
     /// Writes a complete record. Its failure does not withhold the answer.
     fn complete(&self, record: Complete) -> BoxFuture<'_, Result<(), AuditUnavailable>>;
+    /// Writes an event.
+    fn event(&self, record: Event) -> BoxFuture<'_, Result<(), AuditUnavailable>>;
 }

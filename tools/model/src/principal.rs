@@ -55,6 +55,9 @@ pub struct Principal {
     pub role: Role,
     /// The tenants it belongs to; all for an admin.
     pub tenants: TenantScope,
+    /// The user of the scheduler whose jobs are all it may read; none for those who read whole tenants.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub jobs_of: Option<String>,
 }
 
 impl fmt::Display for Principal {

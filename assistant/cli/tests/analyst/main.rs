@@ -75,6 +75,7 @@ impl<'a> Asker<'a> {
             id: "operator@tenant-a".to_owned(),
             role: Role::Operator,
             tenants: TenantScope::Only([TENANTS[0].to_owned()].into()),
+            jobs_of: None,
         };
         let begin = Begin {
             question_id: question.clone(),

@@ -17,7 +17,7 @@ use sightline_engine::{EngineAddress, EngineUser};
 use sightline_guard::{Engine, EngineError, Estimate, ExecutableQuery, Refusal};
 use sightline_model::audit::Begin;
 use sightline_model::{BoxFuture, Principal, QueryId, QuestionId, ResultSet};
-use sightline_policies::{Policies, Source, Sources};
+use sightline_policies::{LivePolicies, Policies, Source, Sources};
 use sightline_server::clock::UuidIds;
 use sightline_server::quota::Quotas;
 use sightline_server::stations::{Data, Stations};
@@ -241,7 +241,7 @@ impl Bounded {
         let ledger = tempfile::tempdir().unwrap();
         let clock = Arc::new(Hand { monotonic_ms: AtomicU64::new(0) });
         let assistant = Assistant {
-            policies: Arc::new(policies),
+            policies: Arc::new(LivePolicies::new(policies)),
             engine: Arc::clone(&engine) as _,
             quota: Arc::new(quotas(ledger.path(), &clock)),
             clock: Arc::clone(&clock) as _,
@@ -256,7 +256,7 @@ impl Bounded {
     }
 
     pub(crate) fn principal(&self, id: &str) -> Principal {
-        self.assistant.policies.principal(id).unwrap()
+        self.assistant.policies.now().principal(id).unwrap()
     }
 
     /// Makes a call as a principal; gives back its question's id too.

@@ -57,8 +57,12 @@ async fn ask_on(
     as_of: Option<Timestamp>,
 ) -> Result<Answer, CommandError> {
     let named = options.principal.as_deref().or(config.cli_principal.as_deref());
-    let principal =
-        choose_principal(&stations.assistant.policies, named, options.bundle.is_some(), &stations.assistant.tenants)?;
+    let principal = choose_principal(
+        &stations.assistant.policies.now(),
+        named,
+        options.bundle.is_some(),
+        &stations.assistant.tenants,
+    )?;
     let as_of = match (as_of, stations.latest) {
         (Some(as_of), _) => as_of,
         (None, Some(latest)) => {

@@ -49,7 +49,7 @@ pub async fn load(config: &Config, room: &Room) -> Result<Loaded, CommandError> 
 /// When the token file cannot be written.
 pub fn logins(tokens: &mut Tokens, assistant: &Assistant) -> Result<Vec<Login>, CommandError> {
     let now = assistant.clock.now();
-    let principals = assistant.policies.principals();
+    let principals = assistant.policies.now().principals();
     principals
         .into_iter()
         .map(|p| Ok(Login { token: tokens.replace(&p.id, now).map_err(failed)?, principal: p.id }))
@@ -63,6 +63,7 @@ pub fn logins(tokens: &mut Tokens, assistant: &Assistant) -> Result<Vec<Login>, 
 pub async fn first_answer(assistant: &Assistant, loaded: &Loaded) -> Result<(), CommandError> {
     let principal = assistant
         .policies
+        .now()
         .principal(FIRST_ASKER)
         .ok_or_else(|| CommandError::Failed(format!("the policy has no principal `{FIRST_ASKER}`")))?;
     let question = Question {

@@ -29,7 +29,7 @@ impl FromRequestParts<Service> for Asker {
         refuse_from_afar(parts)?;
         let principal = service.tokens().principal(token).map(str::to_owned).ok_or_else(unknown)?;
         // A token of a principal that the policy no longer knows stands for nobody.
-        service.assistant().policies.principal(&principal).map(Asker).ok_or_else(unknown)
+        service.assistant().policies.now().principal(&principal).map(Asker).ok_or_else(unknown)
     }
 }
 
