@@ -2,7 +2,9 @@
 
 mod auth;
 mod chat;
+mod conversations;
 mod evidence;
+mod feedback;
 mod health;
 mod listen;
 mod page;
@@ -35,6 +37,9 @@ pub fn router(service: Service) -> Router {
         .route("/v1/chat", post(chat::chat))
         .route("/v1/chat/{question_id}", delete(chat::cancel))
         .route("/v1/evidence/{id}", get(evidence::evidence))
+        .route("/v1/conversations", get(conversations::list).delete(conversations::delete_all))
+        .route("/v1/conversations/{id}", get(conversations::open).delete(conversations::delete))
+        .route("/v1/answers/{id}/feedback", post(feedback::feedback))
         .fallback(unknown)
         .method_not_allowed_fallback(wrong_method)
         .with_state(service)

@@ -10,11 +10,15 @@ pub mod config;
 pub mod http;
 pub mod output;
 pub mod quota;
+mod retention;
 pub mod room;
 pub mod stations;
 mod tokens;
 
-pub use answers::{Answers, AnswersError, Lookup};
+pub use answers::{
+    AnswerEntry, Answers, AnswersError, ConversationFile, ConversationLine, Conversations, Feedback, KeepDays, Kept,
+    Lookup, Swept, Verdict,
+};
 pub use audit_watch::WatchedAudit;
 pub use config::{Config, ConfigError, Flags};
 pub use tokens::{TokenError, Tokens};

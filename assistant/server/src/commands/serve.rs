@@ -10,6 +10,7 @@ use crate::answers::Answers;
 use crate::config::Config;
 use crate::http::{Service, bind, router, serve as serve_http};
 use crate::output;
+use crate::retention;
 use crate::room::Room;
 use crate::stations::{Data, Stations};
 use crate::tokens::Tokens;
@@ -37,12 +38,20 @@ pub async fn serve(config: &Config, with_demo: bool) -> Result<(), CommandError>
     }
     let answers = Answers::open(&config.data_dir, config.keep_days).map_err(failed)?;
     let service = Service::new(Arc::clone(&stations.assistant), Arc::clone(&stations.audit), tokens, answers);
+    let sweeping = tokio::spawn({
+        let service = service.clone();
+        async move {
+            let clock = Arc::clone(&service.assistant().clock);
+            retention::keep_sweeping(service.answers(), service.audit().as_ref(), clock.as_ref()).await;
+        }
+    });
     let asked = asked_to_stop()?;
     let stop = async {
         asked.await;
         output::note("stopping: running answers may finish");
     };
     serve_http(listener, router(service), stop).await;
+    sweeping.abort();
     stations.close().await;
     Ok(())
 }
