@@ -11,7 +11,7 @@
 //! let policies = Policies::builtin()?;
 //! let principal = policies.principal("viewer@atlas").ok_or("no such principal")?;
 //! let known_tenants = BTreeSet::from(["atlas".to_owned(), "borealis".to_owned()]);
-//! let request = Request { principal: &principal, tool: "search_logs", dataset: Dataset::Logs, known_tenants: &known_tenants };
+//! let request = Request { principal: &principal, tool: "search_logs", dataset: Dataset::Logs, known_tenants: &known_tenants, job: None };
 //! assert_eq!(policies.decide(&request).to_string(), "denied: no rule lets role `viewer` read logs; ask an operator");
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
@@ -28,14 +28,16 @@ mod request;
 mod rules;
 
 #[cfg(test)]
+mod own_jobs_tests;
+#[cfg(test)]
 mod policies_tests;
 #[cfg(test)]
 mod sources_tests;
 
-pub use decision::{Decision, RowScope};
+pub use decision::{Decision, OwnRows, RowScope};
 pub use error::{Fault, PolicyErrors, Source};
 pub use limits::Limits;
 pub use live::LivePolicies;
 pub use policies::{Policies, Sources};
 pub use principals::bundle_principal;
-pub use request::{Action, Request};
+pub use request::{Action, JobRows, Request};
