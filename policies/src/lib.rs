@@ -18,6 +18,7 @@
 
 mod decision;
 mod error;
+mod identity;
 mod limits;
 mod live;
 mod matrix;
@@ -26,6 +27,7 @@ mod policies;
 mod principals;
 mod request;
 mod rules;
+mod sources;
 
 #[cfg(test)]
 mod own_jobs_tests;
@@ -36,8 +38,10 @@ mod sources_tests;
 
 pub use decision::{Decision, OwnRows, RowScope};
 pub use error::{Fault, PolicyErrors, Source};
+pub use identity::{ClaimFault, JwksSource, OidcIssuer, PrincipalClaim};
 pub use limits::Limits;
 pub use live::LivePolicies;
-pub use policies::{Policies, Sources};
+pub use policies::Policies;
 pub use principals::bundle_principal;
 pub use request::{Action, JobRows, Request};
+pub use sources::Sources;

@@ -6,33 +6,21 @@ use std::sync::Arc;
 use sightline_model::{Dataset, Principal, Role, TenantScope};
 
 use crate::decision::{Decision, OwnRows, RowScope};
-use crate::error::{Fault, PolicyErrors, Source};
+use crate::identity::{Identity, OidcIssuer};
 use crate::limits::Limits;
 use crate::memo::{Memo, Reading};
+use crate::principals;
 use crate::request::{Action, Request};
 use crate::rules::{Asker, Rules, Target, Verdict, Via};
-use crate::{limits, principals};
-
-/// The texts of a policy set.
-#[derive(Clone, Copy, Debug)]
-pub struct Sources<'a> {
-    /// The Cedar schema.
-    pub schema: Source<'a>,
-    /// The Cedar rules.
-    pub rules: &'a [Source<'a>],
-    /// The limits of each role, TOML.
-    pub limits: Source<'a>,
-    /// The principals, TOML.
-    pub principals: Source<'a>,
-}
 
 /// Rules, limits and principals. Guaranteed: all of them were valid, or there is no such value.
 #[derive(Debug)]
 pub struct Policies {
-    rules: Rules,
-    limits: BTreeMap<Role, Limits>,
-    principals: BTreeMap<String, Principal>,
-    memo: Memo,
+    pub(crate) rules: Rules,
+    pub(crate) limits: BTreeMap<Role, Limits>,
+    pub(crate) principals: BTreeMap<String, Principal>,
+    pub(crate) identity: Identity,
+    pub(crate) memo: Memo,
 }
 
 /// The tenant that stands for any when a decision must not depend on which tenants exist.
@@ -45,34 +33,6 @@ const NOT_ITS_JOB: &str = "it may read only its own jobs; ask about one of them 
 const ROLES: [Role; 4] = [Role::Viewer, Role::Operator, Role::Admin, Role::Auditor];
 
 impl Policies {
-    /// The policies that ship with the program.
-    pub fn builtin() -> Result<Self, PolicyErrors> {
-        Self::from_sources(&Sources {
-            schema: Source { name: "schema.cedarschema", text: include_str!("../schema.cedarschema") },
-            rules: &[
-                Source { name: "rules/viewer.cedar", text: include_str!("../rules/viewer.cedar") },
-                Source { name: "rules/operator.cedar", text: include_str!("../rules/operator.cedar") },
-                Source { name: "rules/admin.cedar", text: include_str!("../rules/admin.cedar") },
-                Source { name: "rules/auditor.cedar", text: include_str!("../rules/auditor.cedar") },
-                Source { name: "rules/own_jobs.cedar", text: include_str!("../rules/own_jobs.cedar") },
-            ],
-            limits: Source { name: "limits.toml", text: include_str!("../limits.toml") },
-            principals: Source { name: "principals.toml", text: include_str!("../principals.toml") },
-        })
-    }
-
-    /// The policies of these texts, or everything that is wrong with them, by file and line. All or nothing.
-    pub fn from_sources(sources: &Sources<'_>) -> Result<Self, PolicyErrors> {
-        let mut faults: Vec<Fault> = Vec::new();
-        let rules = Rules::load(sources.schema, sources.rules).map_err(|found| faults.extend(found));
-        let limits = limits::parse(sources.limits).map_err(|found| faults.extend(found));
-        let principals = principals::parse(sources.principals).map_err(|found| faults.extend(found));
-        match (rules, limits, principals) {
-            (Ok(rules), Ok(limits), Ok(principals)) => Ok(Self { rules, limits, principals, memo: Memo::default() }),
-            _ => Err(PolicyErrors::new(faults)),
-        }
-    }
-
     /// Whether a query of a tool may read a dataset, and the rows of which tenants.
     ///
     /// Rules choose among the principal's own tenants (for an admin: the known ones); they cannot add to them. Who may
@@ -168,6 +128,25 @@ impl Policies {
     /// Every principal that the policy files name, by id.
     pub fn principals(&self) -> Vec<Principal> {
         self.principals.values().cloned().collect()
+    }
+
+    /// The identity providers whose tokens are taken.
+    pub fn issuers(&self) -> &[OidcIssuer] {
+        &self.identity.issuers
+    }
+
+    /// The principal that a user of Slack stands for: by its id, else by the address that Slack has verified.
+    pub fn principal_of_slack(&self, user_id: &str, verified_email: Option<&str>) -> Option<Principal> {
+        self.identity.principal_of_slack(user_id, verified_email)
+    }
+
+    /// Every tenant that a principal belongs to or that an identity provider's groups are mapped to.
+    pub fn tenants(&self) -> BTreeSet<String> {
+        let listed = self.principals.values().flat_map(|principal| match &principal.tenants {
+            TenantScope::Only(own) => own.iter().cloned().collect(),
+            TenantScope::All => Vec::new(),
+        });
+        listed.chain(self.issuers().iter().flat_map(OidcIssuer::tenants).map(str::to_owned)).collect()
     }
 
     fn decide_anew(&self, request: &Request<'_>, reading: &Reading<'_>) -> Decision {

@@ -15,6 +15,7 @@ fn load(schema: &str, rules: &str, limits: &str, principals: &str) -> Result<Pol
         rules: &[source("rules/site.cedar", rules)],
         limits: source("limits.toml", limits),
         principals: source("principals.toml", principals),
+        identity: None,
     })
     .map_err(|errors| errors.to_string())
 }
