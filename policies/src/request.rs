@@ -1,7 +1,9 @@
 //! What is asked of the rules.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
+use jiff::Timestamp;
 use sightline_model::{Dataset, Principal};
 
 /// Something a principal may or may not do.
@@ -45,6 +47,23 @@ impl Action {
     }
 }
 
+/// A job that a call resolved to, as the job tables tell it: which rows belong to it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JobRows {
+    /// The job.
+    pub job_id: String,
+    /// The scheduler's user whose job it is.
+    pub user: String,
+    /// The tenant it runs for.
+    pub tenant: String,
+    /// The places it ran on: node and GPU.
+    pub slots: BTreeSet<(String, String)>,
+    /// When it began.
+    pub from: Timestamp,
+    /// When it ended, or the instant as of which it still runs.
+    pub to: Timestamp,
+}
+
 /// What one query of a tool wants to read, and for whom.
 #[derive(Clone, Copy, Debug)]
 pub struct Request<'a> {
@@ -56,4 +75,6 @@ pub struct Request<'a> {
     pub dataset: Dataset,
     /// The tenants that have rows; what an admin's scope is resolved to.
     pub known_tenants: &'a BTreeSet<String>,
+    /// The job that the call resolved to, if it did. Who may read own jobs only reads nothing but jobs without one.
+    pub job: Option<&'a Arc<JobRows>>,
 }

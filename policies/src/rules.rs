@@ -1,6 +1,6 @@
 //! The Cedar rules: loading them, and asking them one thing.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::str::FromStr;
 
 use cedar_policy::{
@@ -19,6 +19,15 @@ pub(crate) enum Target<'a> {
     Tenant(&'a str),
     Assistant,
     AuditLog,
+}
+
+/// What a request came through, as the rules see it.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Via<'a> {
+    /// The tool; empty where there is none.
+    pub(crate) tool: &'a str,
+    /// Whose the job is that a read resolved to.
+    pub(crate) job_owner: Option<&'a str>,
 }
 
 /// Who asks, as the rules see it.
@@ -120,22 +129,28 @@ impl Rules {
         id: &str,
         role: &str,
         tenants: impl IntoIterator<Item = &'a str>,
+        jobs_of: Option<&str>,
     ) -> Result<Asker, Verdict> {
         let user = uid(&self.types.user, id);
+        let attributes = HashMap::from([
+            ("own_jobs_only".to_owned(), RestrictedExpression::new_bool(jobs_of.is_some())),
+            ("jobs_of".to_owned(), RestrictedExpression::new_string(jobs_of.unwrap_or_default().to_owned())),
+        ]);
         let parents: HashSet<EntityUid> = tenants
             .into_iter()
             .map(|tenant| uid(&self.types.tenant, tenant))
             .chain([uid(&self.types.role, role)])
             .collect();
-        let entity = Entity::new_no_attrs(user.clone(), parents);
+        let entity =
+            Entity::new(user.clone(), attributes, parents).map_err(|_error| Verdict::Failed(BTreeSet::new()))?;
         let entities = Entities::from_entities(self.actions.iter().cloned().chain([entity]), None)
             .map_err(|_error| Verdict::Failed(BTreeSet::new()))?;
         Ok(Asker { user, entities })
     }
 
-    /// What the rules say to this action of this asker through this tool. Any error is a deny.
-    pub(crate) fn ask(&self, asker: &Asker, action: Action, target: Target<'_>, tool: &str) -> Verdict {
-        let Ok(request) = self.request(asker.user.clone(), action, target, tool, None) else {
+    /// What the rules say to this action of this asker. Any error is a deny.
+    pub(crate) fn ask(&self, asker: &Asker, action: Action, target: Target<'_>, via: Via<'_>) -> Verdict {
+        let Ok(request) = self.request(asker.user.clone(), action, target, via, None) else {
             return Verdict::Failed(BTreeSet::new());
         };
         let response = self.authorizer.is_authorized(&request, &self.set, &asker.entities);
@@ -167,7 +182,7 @@ impl Rules {
         user: EntityUid,
         action: Action,
         target: Target<'_>,
-        tool: &str,
+        via: Via<'_>,
         schema: Option<&Schema>,
     ) -> Result<CedarRequest, String> {
         let resource = match target {
@@ -175,8 +190,10 @@ impl Rules {
             Target::Assistant => uid(&self.types.assistant, "sightline"),
             Target::AuditLog => uid(&self.types.audit_log, "sightline"),
         };
-        let context = Context::from_pairs([("tool".to_owned(), RestrictedExpression::new_string(tool.to_owned()))])
-            .map_err(|error| error.to_string())?;
+        let Via { tool, job_owner } = via;
+        let text = |name: &str, value: &str| (name.to_owned(), RestrictedExpression::new_string(value.to_owned()));
+        let pairs = std::iter::once(text("tool", tool)).chain(job_owner.map(|owner| text("job_owner", owner)));
+        let context = Context::from_pairs(pairs).map_err(|error| error.to_string())?;
         let action = uid(&self.types.action, action.id());
         CedarRequest::new(user, action, resource, context, schema).map_err(|error| error.to_string())
     }
@@ -189,7 +206,8 @@ impl Rules {
                 Action::AskQuestion => Target::Assistant,
                 Action::ReadAudit => Target::AuditLog,
             };
-            if let Err(error) = self.request(uid(&self.types.user, "any"), action, target, "", Some(schema)) {
+            if let Err(error) = self.request(uid(&self.types.user, "any"), action, target, Via::default(), Some(schema))
+            {
                 let what = format!("{error}; declare `{}` as the schema that ships with the program does", action.id());
                 faults.push(source.fault(None, what));
             }

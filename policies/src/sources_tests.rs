@@ -15,6 +15,7 @@ fn load(schema: &str, rules: &str, limits: &str, principals: &str) -> Result<Pol
         rules: &[source("rules/site.cedar", rules)],
         limits: source("limits.toml", limits),
         principals: source("principals.toml", principals),
+        identity: None,
     })
     .map_err(|errors| errors.to_string())
 }
@@ -92,6 +93,18 @@ fn broken_schemas_limits_and_principals_are_refused_with_file_line_and_what_to_d
         ("principals: a tenant too many", principals("[[principal]]\nid = \"ann@atlas\"\nrole = \"admin\"")),
         ("principals: an empty tenant", principals("[[principal]]\nid = \"ann@atlas,\"\nrole = \"viewer\"")),
         ("principals: a tenant twice", principals("[[principal]]\nid = \"ann@atlas,atlas\"\nrole = \"viewer\"")),
+        (
+            "principals: a user without the restriction",
+            principals("[[principal]]\nid = \"a@b\"\nrole = \"viewer\"\nuser = \"x\""),
+        ),
+        (
+            "principals: own jobs of an admin",
+            principals("[[principal]]\nid = \"a\"\nrole = \"admin\"\nown_jobs_only = true"),
+        ),
+        (
+            "principals: own jobs of nobody",
+            principals("[[principal]]\nid = \"a@b\"\nrole = \"viewer\"\nown_jobs_only = true\nuser = \"\""),
+        ),
         ("principals: no name", principals("[[principal]]\nid = \"a b@atlas\"\nrole = \"viewer\"")),
     ];
     let report: Vec<String> = cases
@@ -116,8 +129,13 @@ fn decide(rules: &str, role: Role) -> String {
     let policies = load(SCHEMA, rules, LIMITS, PRINCIPALS).unwrap();
     let principal = bundle_principal(role, "atlas");
     let known_tenants = BTreeSet::from(["atlas".to_owned(), "borealis".to_owned()]);
-    let request =
-        Request { principal: &principal, tool: "search_logs", dataset: Dataset::Logs, known_tenants: &known_tenants };
+    let request = Request {
+        principal: &principal,
+        tool: "search_logs",
+        dataset: Dataset::Logs,
+        known_tenants: &known_tenants,
+        job: None,
+    };
     let decision = policies.decide(&request);
     let scope: Vec<String> = decision.scope().iter().flat_map(|scope| scope.tenants()).cloned().collect();
     format!("{decision} [{}]", scope.join(","))
@@ -169,4 +187,32 @@ fn a_rule_that_cannot_be_evaluated_denies_even_where_another_permits() {
         decide(&format!("{PERMIT_ALL}{overflow}"), Role::Viewer),
         "denied: rule `overflow` could not be evaluated, so nothing is allowed; run `sightline policy check` []"
     );
+}
+
+#[test]
+fn own_jobs_only_means_the_jobs_of_the_name_before_the_at_unless_another_user_is_given() {
+    let restricted = "own_jobs_only = true";
+    let jobs_of = |more: &str| {
+        let principals = format!("[[principal]]\nid = \"ann@atlas\"\nrole = \"viewer\"\n{more}");
+        load(SCHEMA, PERMIT_ALL, LIMITS, &principals).unwrap().principal("ann@atlas").unwrap().jobs_of
+    };
+    assert_eq!(jobs_of(restricted).as_deref(), Some("ann"));
+    assert_eq!(jobs_of(&format!("{restricted}\nuser = \"ann.smith\"")).as_deref(), Some("ann.smith"));
+    assert_eq!(jobs_of(""), None);
+    assert_eq!(jobs_of("own_jobs_only = false"), None);
+}
+
+#[test]
+fn rules_that_forget_the_restriction_do_not_lift_it() {
+    let everything = rule("open", "permit", "principal, action, resource");
+    let policies = load(SCHEMA, &everything, LIMITS, PRINCIPALS).unwrap();
+    let mut ann = bundle_principal(Role::Viewer, "atlas");
+    ann.jobs_of = Some("ann".to_owned());
+    let known_tenants = BTreeSet::from(["atlas".to_owned()]);
+    for dataset in Dataset::ALL {
+        let request = Request { principal: &ann, tool: "any", dataset, known_tenants: &known_tenants, job: None };
+        let decision = policies.decide(&request);
+        assert_eq!(decision.allowed(), dataset == Dataset::Jobs, "{dataset}: {decision}");
+        assert_eq!(decision.allowed(), decision.scope().is_some_and(|scope| scope.own().is_some()));
+    }
 }
