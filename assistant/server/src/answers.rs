@@ -8,7 +8,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use jiff::{Timestamp, ToSpan as _};
 use rusqlite::{Connection, OptionalExtension as _};
 use serde::Serialize;
-use sightline_model::{Answer, Evidence, Series};
+use sightline_model::{Answer, AnswerId, Evidence, Series};
 
 /// The version of the file's format.
 const VERSION: i32 = 1;
@@ -85,6 +85,20 @@ impl Answers {
     /// # Errors
     /// When the database fails.
     pub fn keep(&self, answer: &Answer, principal: &str, now: Timestamp) -> Result<(), AnswersError> {
+        self.keep_evidence(&answer.answer_id, &answer.evidence, principal, now)
+    }
+
+    /// Keeps the evidence of an answer or of a typed call for the one who asked, and lets go of what has expired.
+    ///
+    /// # Errors
+    /// When the database fails.
+    pub fn keep_evidence(
+        &self,
+        answer_id: &AnswerId,
+        evidence: &[Evidence],
+        principal: &str,
+        now: Timestamp,
+    ) -> Result<(), AnswersError> {
         let kept_until = now.checked_add((self.keep_days * 24).hours()).unwrap_or(Timestamp::MAX).as_second();
         let mut database = self.database();
         let transaction = database.transaction()?;
@@ -93,9 +107,9 @@ impl Answers {
             "UPDATE evidence SET json = NULL WHERE kept_until <= ?1 AND json IS NOT NULL",
             [now.as_second()],
         )?;
-        for evidence in &answer.evidence {
+        for evidence in evidence {
             let json = serde_json::to_string(&WithPoints { evidence, series: &evidence.series })?;
-            let id = format!("{}.{}", answer.answer_id, evidence.id);
+            let id = format!("{answer_id}.{}", evidence.id);
             transaction.execute(
                 "INSERT OR REPLACE INTO evidence (id, principal, kept_until, json) VALUES (?1, ?2, ?3, ?4)",
                 (&id, principal, kept_until, &json),

@@ -8,6 +8,7 @@ mod listen;
 mod page;
 mod problem;
 mod service;
+mod tools;
 
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
@@ -35,6 +36,8 @@ pub fn router(service: Service) -> Router {
         .route("/v1/chat", post(chat::chat))
         .route("/v1/chat/{question_id}", delete(chat::cancel))
         .route("/v1/evidence/{id}", get(evidence::evidence))
+        .route("/v1/tools", get(tools::list))
+        .route("/v1/tools/{name}", post(tools::call))
         .fallback(unknown)
         .method_not_allowed_fallback(wrong_method)
         .with_state(service)
