@@ -12,7 +12,7 @@ use tracing::Instrument as _;
 
 use crate::assistant::Assistant;
 use crate::quota::{Budget, Left, Place, QuotaError, Reservation, Spend, account};
-use crate::run_tool::ToolFailure;
+use crate::tool_failure::ToolFailure;
 
 /// How many other queries are looked at in search of one that fits. The first may change the range and the step; each after that cuts
 /// the window to half at least, so the last is a sixtieth of what was asked or less: what does not fit then is too wide, not too long.

@@ -16,6 +16,7 @@ mod routes_tests;
 mod service;
 #[cfg(test)]
 mod test_service;
+mod tools;
 
 use axum::Router;
 use axum::extract::DefaultBodyLimit;

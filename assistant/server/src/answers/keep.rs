@@ -1,9 +1,9 @@
 //! Keeping an answer for the one who asked.
 
 use jiff::Timestamp;
-use rusqlite::OptionalExtension as _;
+use rusqlite::{Connection, OptionalExtension as _};
 use serde::Serialize;
-use sightline_model::{Answer, Evidence, Series};
+use sightline_model::{Answer, AnswerId, Evidence, Series};
 
 use super::{Answers, AnswersError, days_after};
 
@@ -87,18 +87,47 @@ impl Answers {
                 serde_json::to_string(answer)?,
             ),
         )?;
-        let kept_until = days_after(now, self.keep.evidence).as_second();
-        for evidence in &answer.evidence {
-            let json = serde_json::to_string(&WithPoints { evidence, series: &evidence.series })?;
-            let id = format!("{}.{}", answer.answer_id, evidence.id);
-            transaction.execute(
-                "INSERT OR REPLACE INTO evidence (id, answer_id, principal, kept_until, json) VALUES (?1, ?2, ?3, ?4, ?5)",
-                (&id, answer.answer_id.as_str(), principal, kept_until, &json),
-            )?;
-        }
+        let kept_until = days_after(now, self.keep.evidence);
+        insert_evidence(&transaction, &answer.answer_id, &answer.evidence, principal, kept_until)?;
         transaction.commit()?;
         Ok(Kept::Stored)
     }
+
+    /// Keeps the evidence of a typed call for the one who called; it belongs to no conversation.
+    ///
+    /// # Errors
+    /// When the database fails.
+    pub fn keep_evidence(
+        &self,
+        answer_id: &AnswerId,
+        evidence: &[Evidence],
+        principal: &str,
+        now: Timestamp,
+    ) -> Result<(), AnswersError> {
+        let mut database = self.database();
+        let transaction = database.transaction()?;
+        insert_evidence(&transaction, answer_id, evidence, principal, days_after(now, self.keep.evidence))?;
+        transaction.commit()?;
+        Ok(())
+    }
+}
+
+fn insert_evidence(
+    database: &Connection,
+    answer_id: &AnswerId,
+    evidence: &[Evidence],
+    principal: &str,
+    kept_until: Timestamp,
+) -> Result<(), AnswersError> {
+    for evidence in evidence {
+        let json = serde_json::to_string(&WithPoints { evidence, series: &evidence.series })?;
+        let id = format!("{answer_id}.{}", evidence.id);
+        database.execute(
+            "INSERT OR REPLACE INTO evidence (id, answer_id, principal, kept_until, json) VALUES (?1, ?2, ?3, ?4, ?5)",
+            (&id, answer_id.as_str(), principal, kept_until.as_second(), &json),
+        )?;
+    }
+    Ok(())
 }
 
 /// A conversation is called by its first question, on one line and cut to a line's length.

@@ -26,10 +26,10 @@ use super::service::Service;
 use crate::answers::Kept;
 
 /// Longest a question may take before it is stopped.
-const DEADLINE: Duration = Duration::from_secs(120);
+pub(super) const DEADLINE: Duration = Duration::from_secs(120);
 
 /// When to ask again where every place for questions is taken, seconds: most answers take less.
-const BUSY_RETRY_S: u64 = 5;
+pub(super) const BUSY_RETRY_S: u64 = 5;
 
 /// The body of a question.
 #[derive(Debug, Deserialize)]
@@ -87,10 +87,10 @@ impl Events for Channel {
 }
 
 /// Stops the question when the one who waits for it is gone.
-struct StopOnDrop {
-    service: Service,
-    question_id: String,
-    principal: String,
+pub(super) struct StopOnDrop {
+    pub(super) service: Service,
+    pub(super) question_id: String,
+    pub(super) principal: String,
 }
 
 impl Drop for StopOnDrop {
@@ -179,15 +179,7 @@ fn start(service: &Service, principal: Principal, request: ChatRequest) -> Resul
 
 /// The question, and whether it continues a conversation.
 fn question(service: &Service, principal: Principal, request: ChatRequest) -> Result<(Question, bool), Problem> {
-    let bad = |detail: String| Problem::new(StatusCode::UNPROCESSABLE_ENTITY, detail);
-    let now = service.assistant().clock.now();
-    let as_of = request.as_of.unwrap_or(now);
-    if as_of > now {
-        return Err(bad(format!("`as_of` {as_of} lies in the future; leave it out to ask as of now")));
-    }
-    let zone = request.time_zone.as_deref().unwrap_or("UTC");
-    let time_zone = TimeZone::get(zone)
-        .map_err(|_| bad("`time_zone` is no IANA time zone; use a name such as `Europe/Berlin`".to_owned()))?;
+    let (as_of, time_zone) = instant_and_zone(service, request.as_of, request.time_zone.as_deref())?;
     let continues = request.conversation_id.is_some();
     let conversation_id = match request.conversation_id {
         Some(id) if id.len() <= 64 && id.chars().all(|c| c.is_ascii_alphanumeric() || c == '-') => {
@@ -195,8 +187,8 @@ fn question(service: &Service, principal: Principal, request: ChatRequest) -> Re
             id
         }
         Some(_) => {
-            return Err(bad(
-                "`conversation_id` is not one of ours; leave it out to begin a new conversation".to_owned()
+            return Err(unprocessable(
+                "`conversation_id` is not one of ours; leave it out to begin a new conversation".to_owned(),
             ));
         }
         None => service.assistant().ids.next(),
@@ -231,6 +223,27 @@ fn own_conversation(service: &Service, id: &str, principal: &Principal) -> Resul
     }
 }
 
+/// The instant to take as now, and the asker's zone.
+pub(super) fn instant_and_zone(
+    service: &Service,
+    as_of: Option<Timestamp>,
+    zone: Option<&str>,
+) -> Result<(Timestamp, TimeZone), Problem> {
+    let now = service.assistant().clock.now();
+    let as_of = as_of.unwrap_or(now);
+    if as_of > now {
+        return Err(unprocessable(format!("`as_of` {as_of} lies in the future; leave it out to ask as of now")));
+    }
+    let time_zone = TimeZone::get(zone.unwrap_or("UTC")).map_err(|_| {
+        unprocessable("`time_zone` is no IANA time zone; use a name such as `Europe/Berlin`".to_owned())
+    })?;
+    Ok((as_of, time_zone))
+}
+
+fn unprocessable(detail: String) -> Problem {
+    Problem::new(StatusCode::UNPROCESSABLE_ENTITY, detail)
+}
+
 /// Answers, unless it is stopped first. Dropping the line's future stops the query at the engine.
 async fn run(
     service: &Service,
@@ -253,7 +266,7 @@ async fn run(
         return ended(service, question, continues, &events, answered);
     }
     drop(answering);
-    record_cancelled(assistant, question, reason).await;
+    record_cancelled(assistant, &question.id, reason).await;
     Ended::Stopped(reason)
 }
 
