@@ -73,6 +73,10 @@ impl Guard {
         // The text asks for one row more than a reader gets.
         let row_limit = select.limit.saturating_sub(1);
         let limits = admission.limits;
+        if admission.decision.scope().is_some_and(|scope| scope.own().is_some()) {
+            let reason = "your rows are narrowed to your own jobs, and a recorded query cannot be narrowed".to_owned();
+            return Err(Refusal::Denied { reasons: vec![reason] });
+        }
         let tenants = sizes(&admission, *window, table.time == TimeShape::Instant, step_points, row_limit)?;
         let named: Vec<(String, &ParamValue)> =
             values.iter().enumerate().map(|(index, value)| (format!("p{index}"), value)).collect();

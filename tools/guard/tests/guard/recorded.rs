@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use sightline_guard::{Admission, BytesLeft, ExecutableQuery, Guard, Refusal};
 use sightline_model::{Dataset, QueryId};
-use sightline_policies::{Decision, Limits, RowScope};
+use sightline_policies::{Decision, Limits, OwnRows, RowScope};
 use sightline_query::{Order, Shape};
 
 use crate::sample::{admission, at, catalogue, decision, every_shape, limits, mapping, params, query};
@@ -60,6 +60,15 @@ fn a_reviewer_reads_no_tenant_that_is_not_open_to_the_reviewer() {
     let denied = Decision::denied_for_tests("no rule lets role `auditor` read metrics");
     let refusal = readmit(&sent, admission(&denied, &limits)).unwrap_err();
     assert_eq!(refusal.to_string(), "no rule lets role `auditor` read metrics");
+}
+
+#[test]
+fn who_reads_own_jobs_only_runs_nothing_of_the_record() {
+    let own =
+        RowScope::for_tests(&["atlas", "it's"]).unwrap().narrowed_for_tests(OwnRows::JobsOf { user: "u".to_owned() });
+    let refusal =
+        readmit(&admit_sample("metrics_peak"), admission(&Decision::allowed_for_tests(own), &limits())).unwrap_err();
+    assert!(matches!(&refusal, Refusal::Denied { .. }) && refusal.to_string().contains("own jobs"), "{refusal}");
 }
 
 #[test]
