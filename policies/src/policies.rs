@@ -10,7 +10,7 @@ use crate::identity::{Identity, OidcIssuer};
 use crate::limits::Limits;
 use crate::memo::{Memo, Reading};
 use crate::principals;
-use crate::request::{Action, Request};
+use crate::request::{Action, Request, ResourceKind};
 use crate::rules::{Asker, Rules, Target, Verdict, Via};
 
 /// Rules, limits and principals. Guaranteed: all of them were valid, or there is no such value.
@@ -208,11 +208,14 @@ impl Policies {
             Ok(asker) => asker,
             Err(verdict) => return verdict,
         };
-        let via = own_job(principal, tool);
-        match action {
-            Action::AskQuestion => self.rules.ask(&asker, action, Target::Assistant, via),
-            Action::ReadAudit => self.rules.ask(&asker, action, Target::AuditLog, via),
-            Action::Read(_) => {
+        let via = match action {
+            Action::Read(_) => own_job(principal, tool),
+            _ => Via { tool, job_owner: None },
+        };
+        match action.resource_kind() {
+            ResourceKind::Assistant => self.rules.ask(&asker, action, Target::Assistant, via),
+            ResourceKind::AuditLog => self.rules.ask(&asker, action, Target::AuditLog, via),
+            ResourceKind::Tenant => {
                 let any = BTreeSet::from([ANY_TENANT.to_owned()]);
                 let candidates = match &principal.tenants {
                     TenantScope::Only(own) => own,

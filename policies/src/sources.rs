@@ -32,6 +32,7 @@ impl Sources<'static> {
             Source { name: "rules/admin.cedar", text: include_str!("../rules/admin.cedar") },
             Source { name: "rules/auditor.cedar", text: include_str!("../rules/auditor.cedar") },
             Source { name: "rules/own_jobs.cedar", text: include_str!("../rules/own_jobs.cedar") },
+            Source { name: "rules/usage.cedar", text: include_str!("../rules/usage.cedar") },
         ],
         limits: Source { name: "limits.toml", text: include_str!("../limits.toml") },
         principals: Source { name: "principals.toml", text: include_str!("../principals.toml") },
