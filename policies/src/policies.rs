@@ -30,7 +30,7 @@ const ANY_TENANT: &str = "any";
 const NOT_ITS_JOB: &str = "it may read only its own jobs; ask about one of them by its id";
 
 /// Roles from the least to the most, for naming whom to ask.
-const ROLES: [Role; 4] = [Role::Viewer, Role::Operator, Role::Admin, Role::Auditor];
+pub(crate) const ROLES: [Role; 4] = [Role::Viewer, Role::Operator, Role::Admin, Role::Auditor];
 
 impl Policies {
     /// Whether a query of a tool may read a dataset, and the rows of which tenants.
@@ -134,6 +134,21 @@ impl Policies {
     /// Every principal that the policy files name, by id.
     pub fn principals(&self) -> Vec<Principal> {
         self.principals.values().cloned().collect()
+    }
+
+    /// The ids of all rules.
+    pub fn rules(&self) -> Vec<&str> {
+        self.rules.ids().collect()
+    }
+
+    /// How many examples the rules carry; all of them hold.
+    pub fn examples(&self) -> usize {
+        self.rules.examples()
+    }
+
+    /// How many users of Slack stand for a principal.
+    pub fn slack_users(&self) -> usize {
+        self.identity.slack_users.len().saturating_add(self.identity.slack_emails.len())
     }
 
     /// The identity providers whose tokens are taken.
