@@ -273,6 +273,7 @@ impl Line {
             tool: "metric_range",
             dataset: valid.dataset(),
             known_tenants: &self.tenants,
+            job: None,
         };
         let decision = self.policies.now().decide(&request);
         let limits = self.policies.now().limits(&self.principal);

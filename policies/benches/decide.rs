@@ -39,7 +39,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     ] {
         let principal = policies.principal(id).ok_or("the principal is missing")?;
         let known_tenants: BTreeSet<String> = (0..tenants).map(|index| format!("tenant-{index:03}")).collect();
-        let request = Request { principal: &principal, tool: "metric_range", dataset, known_tenants: &known_tenants };
+        let request =
+            Request { principal: &principal, tool: "metric_range", dataset, known_tenants: &known_tenants, job: None };
         // A tool that was not heard of before is a decision that was not made before.
         let tools: Vec<String> = (0..ROUNDS).map(|round| format!("tool-{round}")).collect();
         let first = median_micros(|round| {

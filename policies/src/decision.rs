@@ -2,17 +2,34 @@
 
 use std::collections::BTreeSet;
 use std::fmt;
+use std::sync::Arc;
 
-/// The tenants whose rows may be read. Guaranteed: not empty, and granted by a rule.
+use crate::request::JobRows;
+
+/// What the rows of a scope are narrowed to, for who may read own jobs only.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum OwnRows {
+    /// The rows about jobs of this user of the scheduler: what finding an own job needs.
+    JobsOf {
+        /// The user.
+        user: String,
+    },
+    /// The rows of this job: its places, while it ran.
+    Job(Arc<JobRows>),
+}
+
+/// The tenants whose rows may be read. Guaranteed: not empty, and granted by a rule; narrowed for every principal that may
+/// read own jobs only.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RowScope {
     tenants: BTreeSet<String>,
+    own: Option<OwnRows>,
 }
 
 impl RowScope {
     /// A scope over these tenants, or `None` when there are none.
     pub(crate) fn new(tenants: BTreeSet<String>) -> Option<Self> {
-        (!tenants.is_empty()).then_some(Self { tenants })
+        (!tenants.is_empty()).then_some(Self { tenants, own: None })
     }
 
     /// A scope that no rule granted, for tests of the crates that take one.
@@ -23,9 +40,23 @@ impl RowScope {
         Self::new(tenants.iter().map(|&tenant| tenant.to_owned()).collect())
     }
 
+    /// The same scope, narrowed to these rows, for tests of the crates that take one.
+    ///
+    /// Exists under the feature `for_tests` alone.
+    #[cfg(feature = "for_tests")]
+    #[must_use]
+    pub fn narrowed_for_tests(self, own: OwnRows) -> Self {
+        Self { own: Some(own), ..self }
+    }
+
     /// The tenants.
     pub fn tenants(&self) -> &BTreeSet<String> {
         &self.tenants
+    }
+
+    /// What the rows are narrowed to within these tenants; nothing further when none.
+    pub fn own(&self) -> Option<&OwnRows> {
+        self.own.as_ref()
     }
 }
 
@@ -47,6 +78,14 @@ impl Decision {
     /// Allowed by these rules, for the rows of these tenants.
     pub(crate) fn allow_rows(rules: Vec<String>, reasons: Vec<String>, scope: RowScope) -> Self {
         Self { allowed: true, rules, reasons, scope: Some(scope) }
+    }
+
+    /// The same decision with its rows, if it has any, narrowed to these.
+    pub(crate) fn narrowed(mut self, own: OwnRows) -> Self {
+        if let Some(scope) = &mut self.scope {
+            scope.own = Some(own);
+        }
+        self
     }
 
     /// Denied: by these rules, or by none.

@@ -11,13 +11,15 @@
 //! let policies = Policies::builtin()?;
 //! let principal = policies.principal("viewer@atlas").ok_or("no such principal")?;
 //! let known_tenants = BTreeSet::from(["atlas".to_owned(), "borealis".to_owned()]);
-//! let request = Request { principal: &principal, tool: "search_logs", dataset: Dataset::Logs, known_tenants: &known_tenants };
+//! let request = Request { principal: &principal, tool: "search_logs", dataset: Dataset::Logs, known_tenants: &known_tenants, job: None };
 //! assert_eq!(policies.decide(&request).to_string(), "denied: no rule lets role `viewer` read logs; ask an operator");
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
 mod decision;
 mod error;
+mod examples;
+mod identity;
 mod limits;
 mod live;
 mod matrix;
@@ -26,16 +28,21 @@ mod policies;
 mod principals;
 mod request;
 mod rules;
+mod sources;
 
+#[cfg(test)]
+mod own_jobs_tests;
 #[cfg(test)]
 mod policies_tests;
 #[cfg(test)]
 mod sources_tests;
 
-pub use decision::{Decision, RowScope};
+pub use decision::{Decision, OwnRows, RowScope};
 pub use error::{Fault, PolicyErrors, Source};
+pub use identity::{ClaimFault, JwksSource, OidcIssuer, PrincipalClaim};
 pub use limits::Limits;
 pub use live::LivePolicies;
-pub use policies::{Policies, Sources};
+pub use policies::Policies;
 pub use principals::bundle_principal;
-pub use request::{Action, Request};
+pub use request::{Action, JobRows, Request};
+pub use sources::Sources;

@@ -22,8 +22,8 @@ impl Policies {
 
     fn cell(&self, principal: &Principal, action: Action, tool: &str, known_tenants: &BTreeSet<String>) -> String {
         let decision = match action {
-            Action::Read(dataset) => self.decide(&Request { principal, tool, dataset, known_tenants }),
-            Action::AskQuestion | Action::ReadAudit => self.check(principal, action, tool),
+            Action::Read(dataset) => self.decide(&Request { principal, tool, dataset, known_tenants, job: None }),
+            _ => self.check(principal, action, tool),
         };
         match (decision.allowed(), decision.scope(), &principal.tenants) {
             (false, _, _) => "-".to_owned(),

@@ -14,6 +14,15 @@ use crate::request::Request;
 /// The most decisions kept: 40 principals that use 25 pairs of tool and dataset each.
 const MOST: usize = 1_000;
 
+/// What a request comes down to for the rules.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Reading<'a> {
+    /// The tenants that are asked about.
+    pub(crate) candidates: &'a BTreeSet<String>,
+    /// Whose the job is that the call resolved to.
+    pub(crate) job_owner: Option<&'a str>,
+}
+
 /// Everything that a decision rests on.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Key {
@@ -22,6 +31,7 @@ struct Key {
     every_tenant: bool,
     jobs_of: Option<String>,
     candidates: BTreeSet<String>,
+    job_owner: Option<String>,
     tool: String,
     dataset: Dataset,
 }
@@ -34,8 +44,15 @@ pub(crate) struct Memo {
 
 impl Memo {
     /// The decision on this request, made by `decide` unless it was made before.
-    pub(crate) fn decision(&self, request: &Request<'_>, decide: impl FnOnce() -> Decision) -> Decision {
-        let key = Key::new(request);
+    ///
+    /// What is remembered is what the rules said. Which rows a scope is narrowed to is no part of it: that is put on after.
+    pub(crate) fn decision(
+        &self,
+        request: &Request<'_>,
+        reading: &Reading<'_>,
+        decide: impl FnOnce() -> Decision,
+    ) -> Decision {
+        let key = Key::new(request, reading);
         // A poisoned lock means that a thread died while it held the decisions: each is then made anew.
         let before = self.decisions.lock().ok().and_then(|kept| kept.get(&key).cloned());
         if let Some(decision) = before {
@@ -54,19 +71,17 @@ impl Memo {
 }
 
 impl Key {
-    fn new(request: &Request<'_>) -> Self {
-        let Request { principal, tool, dataset, known_tenants } = *request;
+    fn new(request: &Request<'_>, reading: &Reading<'_>) -> Self {
+        let Reading { candidates, job_owner } = *reading;
+        let Request { principal, tool, dataset, known_tenants: _, job: _ } = *request;
         let Principal { id, role, tenants, jobs_of } = principal;
-        let (every_tenant, candidates) = match tenants {
-            TenantScope::Only(own) => (false, own),
-            TenantScope::All => (true, known_tenants),
-        };
         Self {
             principal: id.clone(),
             role: *role,
-            every_tenant,
+            every_tenant: matches!(tenants, TenantScope::All),
             jobs_of: jobs_of.clone(),
             candidates: candidates.clone(),
+            job_owner: job_owner.map(str::to_owned),
             tool: tool.to_owned(),
             dataset,
         }

@@ -1,81 +1,78 @@
 //! A whole policy set, and its decisions.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use sightline_model::{Dataset, Principal, Role, TenantScope};
 
-use crate::decision::{Decision, RowScope};
-use crate::error::{Fault, PolicyErrors, Source};
+use crate::decision::{Decision, OwnRows, RowScope};
+use crate::identity::{Identity, OidcIssuer};
 use crate::limits::Limits;
-use crate::memo::Memo;
-use crate::request::{Action, Request};
-use crate::rules::{Asker, Rules, Target, Verdict};
-use crate::{limits, principals};
-
-/// The texts of a policy set.
-#[derive(Clone, Copy, Debug)]
-pub struct Sources<'a> {
-    /// The Cedar schema.
-    pub schema: Source<'a>,
-    /// The Cedar rules.
-    pub rules: &'a [Source<'a>],
-    /// The limits of each role, TOML.
-    pub limits: Source<'a>,
-    /// The principals, TOML.
-    pub principals: Source<'a>,
-}
+use crate::memo::{Memo, Reading};
+use crate::principals;
+use crate::request::{Action, Request, ResourceKind};
+use crate::rules::{Asker, Rules, Target, Verdict, Via};
 
 /// Rules, limits and principals. Guaranteed: all of them were valid, or there is no such value.
 #[derive(Debug)]
 pub struct Policies {
-    rules: Rules,
-    limits: BTreeMap<Role, Limits>,
-    principals: BTreeMap<String, Principal>,
-    memo: Memo,
+    pub(crate) rules: Rules,
+    pub(crate) limits: BTreeMap<Role, Limits>,
+    pub(crate) principals: BTreeMap<String, Principal>,
+    pub(crate) identity: Identity,
+    pub(crate) memo: Memo,
 }
 
 /// The tenant that stands for any when a decision must not depend on which tenants exist.
 const ANY_TENANT: &str = "any";
 
+/// The refusal of rows beside own jobs: the same for a job that is somebody else's and for none.
+const NOT_ITS_JOB: &str = "it may read only its own jobs; ask about one of them by its id";
+
 /// Roles from the least to the most, for naming whom to ask.
 const ROLES: [Role; 4] = [Role::Viewer, Role::Operator, Role::Admin, Role::Auditor];
 
 impl Policies {
-    /// The policies that ship with the program.
-    pub fn builtin() -> Result<Self, PolicyErrors> {
-        Self::from_sources(&Sources {
-            schema: Source { name: "schema.cedarschema", text: include_str!("../schema.cedarschema") },
-            rules: &[
-                Source { name: "rules/viewer.cedar", text: include_str!("../rules/viewer.cedar") },
-                Source { name: "rules/operator.cedar", text: include_str!("../rules/operator.cedar") },
-                Source { name: "rules/admin.cedar", text: include_str!("../rules/admin.cedar") },
-                Source { name: "rules/auditor.cedar", text: include_str!("../rules/auditor.cedar") },
-            ],
-            limits: Source { name: "limits.toml", text: include_str!("../limits.toml") },
-            principals: Source { name: "principals.toml", text: include_str!("../principals.toml") },
-        })
-    }
-
-    /// The policies of these texts, or everything that is wrong with them, by file and line. All or nothing.
-    pub fn from_sources(sources: &Sources<'_>) -> Result<Self, PolicyErrors> {
-        let mut faults: Vec<Fault> = Vec::new();
-        let rules = Rules::load(sources.schema, sources.rules).map_err(|found| faults.extend(found));
-        let limits = limits::parse(sources.limits).map_err(|found| faults.extend(found));
-        let principals = principals::parse(sources.principals).map_err(|found| faults.extend(found));
-        match (rules, limits, principals) {
-            (Ok(rules), Ok(limits), Ok(principals)) => Ok(Self { rules, limits, principals, memo: Memo::default() }),
-            _ => Err(PolicyErrors::new(faults)),
+    /// Whether a query of a tool may read a dataset, and the rows of which tenants.
+    ///
+    /// Rules choose among the principal's own tenants (for an admin: the known ones); they cannot add to them. Who may
+    /// read own jobs only gets rows that are narrowed to them, whatever the rules say.
+    pub fn decide(&self, request: &Request<'_>) -> Decision {
+        let Request { principal, dataset, known_tenants, job, .. } = *request;
+        let candidates = match &principal.tenants {
+            TenantScope::Only(own) => own,
+            TenantScope::All => known_tenants,
+        };
+        let anew =
+            |question: &Reading<'_>| self.memo.decision(request, question, || self.decide_anew(request, question));
+        let Some(user) = &principal.jobs_of else {
+            return anew(&Reading { candidates, job_owner: job.map(|job| job.user.as_str()) });
+        };
+        let tenant_of_job: BTreeSet<String> =
+            job.and_then(|job| candidates.get(&job.tenant)).cloned().into_iter().collect();
+        let (own, reading) = match job {
+            // A user of that name in another tenant is somebody else.
+            Some(job) if &job.user == user && !tenant_of_job.is_empty() => {
+                let reading = Reading { candidates: &tenant_of_job, job_owner: Some(user) };
+                (Some(OwnRows::Job(Arc::clone(job))), reading)
+            }
+            // Whose it is does not matter, so that nothing of it shows.
+            Some(_) => (None, Reading { candidates, job_owner: Some("") }),
+            None => {
+                let own = (dataset == Dataset::Jobs).then(|| OwnRows::JobsOf { user: user.clone() });
+                (own, Reading { candidates, job_owner: None })
+            }
+        };
+        let decision = anew(&reading);
+        match own {
+            Some(own) => decision.narrowed(own),
+            None if decision.allowed() => Decision::deny(Vec::new(), vec![NOT_ITS_JOB.to_owned()]),
+            None => decision,
         }
     }
 
-    /// Whether a query of a tool may read a dataset, and the rows of which tenants.
-    ///
-    /// Rules choose among the principal's own tenants (for an admin: the known ones); they cannot add to them.
-    pub fn decide(&self, request: &Request<'_>) -> Decision {
-        self.memo.decision(request, || self.decide_anew(request))
-    }
-
-    /// Whether the principal may do this at all; for a read, of some tenant of its own. It opens no rows.
+    /// Whether the principal may do this at all; for a read, of some tenant of its own, and for who may read own jobs only,
+    /// of a job of its own. It opens no rows.
     pub fn check(&self, principal: &Principal, action: Action, tool: &str) -> Decision {
         let verdict = self.verdict(principal, action, tool);
         match verdict {
@@ -100,7 +97,7 @@ impl Policies {
         if own {
             let rules = Dataset::ALL.into_iter().filter_map(|dataset| {
                 let asker = self.asker(principal).ok()?;
-                match self.rules.ask(&asker, Action::Read(dataset), Target::Tenant(tenant), "") {
+                match self.rules.ask(&asker, Action::Read(dataset), Target::Tenant(tenant), own_job(principal, "")) {
                     Verdict::Permitted(rules) => Some(rules),
                     Verdict::Forbidden(_) | Verdict::NoRule | Verdict::Failed(_) => None,
                 }
@@ -133,13 +130,30 @@ impl Policies {
         self.principals.values().cloned().collect()
     }
 
-    fn decide_anew(&self, request: &Request<'_>) -> Decision {
-        let Request { principal, tool, dataset, known_tenants } = *request;
+    /// The identity providers whose tokens are taken.
+    pub fn issuers(&self) -> &[OidcIssuer] {
+        &self.identity.issuers
+    }
+
+    /// The principal that a user of Slack stands for: by its id, else by the address that Slack has verified.
+    pub fn principal_of_slack(&self, user_id: &str, verified_email: Option<&str>) -> Option<Principal> {
+        self.identity.principal_of_slack(user_id, verified_email)
+    }
+
+    /// Every tenant that a principal belongs to or that an identity provider's groups are mapped to.
+    pub fn tenants(&self) -> BTreeSet<String> {
+        let listed = self.principals.values().flat_map(|principal| match &principal.tenants {
+            TenantScope::Only(own) => own.iter().cloned().collect(),
+            TenantScope::All => Vec::new(),
+        });
+        listed.chain(self.issuers().iter().flat_map(OidcIssuer::tenants).map(str::to_owned)).collect()
+    }
+
+    fn decide_anew(&self, request: &Request<'_>, reading: &Reading<'_>) -> Decision {
+        let Request { principal, tool, dataset, known_tenants: _, job: _ } = *request;
+        let Reading { candidates, job_owner } = *reading;
         let action = Action::Read(dataset);
-        let candidates = match &principal.tenants {
-            TenantScope::Only(own) => own,
-            TenantScope::All => known_tenants,
-        };
+        let via = Via { tool, job_owner };
         let asker = match self.asker(principal) {
             Ok(asker) => asker,
             Err(verdict) => return self.refuse(principal, action, tool, verdict),
@@ -148,7 +162,7 @@ impl Policies {
         let mut permitting = BTreeSet::new();
         let mut refusal = Verdict::NoRule;
         for tenant in candidates {
-            match self.rules.ask(&asker, action, Target::Tenant(tenant), tool) {
+            match self.rules.ask(&asker, action, Target::Tenant(tenant), via) {
                 Verdict::Permitted(rules) => {
                     permitted.insert(tenant.clone());
                     permitting.extend(rules);
@@ -163,10 +177,15 @@ impl Policies {
                 let reasons = self.rules.reasons(&permitting);
                 Decision::allow_rows(permitting.into_iter().collect(), reasons, scope)
             }
-            None if candidates.is_empty() && self.may(principal, action, tool) => Decision::deny(
-                Vec::new(),
-                vec!["no tenant has any rows yet, so there is nothing to read; load data first".to_owned()],
-            ),
+            None if candidates.is_empty()
+                && principal.tenants == TenantScope::All
+                && self.may(principal, action, tool) =>
+            {
+                Decision::deny(
+                    Vec::new(),
+                    vec!["no tenant has any rows yet, so there is nothing to read; load data first".to_owned()],
+                )
+            }
             None => self.refuse(principal, action, tool, refusal),
         }
     }
@@ -176,7 +195,7 @@ impl Policies {
             TenantScope::Only(own) => own.iter().map(String::as_str).collect(),
             TenantScope::All => Vec::new(),
         };
-        self.rules.asker(&principal.id, principal.role.as_str(), tenants)
+        self.rules.asker(&principal.id, principal.role.as_str(), tenants, principal.jobs_of.as_deref())
     }
 
     fn may(&self, principal: &Principal, action: Action, tool: &str) -> bool {
@@ -189,10 +208,14 @@ impl Policies {
             Ok(asker) => asker,
             Err(verdict) => return verdict,
         };
-        match action {
-            Action::AskQuestion => self.rules.ask(&asker, action, Target::Assistant, tool),
-            Action::ReadAudit => self.rules.ask(&asker, action, Target::AuditLog, tool),
-            Action::Read(_) => {
+        let via = match action {
+            Action::Read(_) => own_job(principal, tool),
+            _ => Via { tool, job_owner: None },
+        };
+        match action.resource_kind() {
+            ResourceKind::Assistant => self.rules.ask(&asker, action, Target::Assistant, via),
+            ResourceKind::AuditLog => self.rules.ask(&asker, action, Target::AuditLog, via),
+            ResourceKind::Tenant => {
                 let any = BTreeSet::from([ANY_TENANT.to_owned()]);
                 let candidates = match &principal.tenants {
                     TenantScope::Only(own) => own,
@@ -200,7 +223,7 @@ impl Policies {
                 };
                 let mut last = Verdict::NoRule;
                 for tenant in candidates {
-                    last = self.rules.ask(&asker, action, Target::Tenant(tenant), tool);
+                    last = self.rules.ask(&asker, action, Target::Tenant(tenant), via);
                     if matches!(last, Verdict::Permitted(_) | Verdict::Failed(_)) {
                         break;
                     }
@@ -240,6 +263,11 @@ impl Policies {
     fn lowest_role_that_may(&self, action: Action, tool: &str) -> Option<Role> {
         ROLES.into_iter().find(|&role| self.may(&principals::bundle_principal(role, ANY_TENANT), action, tool))
     }
+}
+
+/// As if the call had resolved to a job of the principal's own, where that is what it may read.
+fn own_job<'a>(principal: &'a Principal, tool: &'a str) -> Via<'a> {
+    Via { tool, job_owner: principal.jobs_of.as_deref() }
 }
 
 fn article(role: Role) -> &'static str {

@@ -13,7 +13,7 @@ fn policies() -> Policies {
 }
 
 fn decide(principal: &Principal, dataset: Dataset, known_tenants: &[&str]) -> Decision {
-    policies().decide(&Request { principal, tool: "any", dataset, known_tenants: &tenants(known_tenants) })
+    policies().decide(&Request { principal, tool: "any", dataset, known_tenants: &tenants(known_tenants), job: None })
 }
 
 fn scope(decision: &Decision) -> Option<BTreeSet<String>> {
@@ -34,12 +34,16 @@ fn every_denial_of_the_shipped_policies_is_worded_as_reviewed() {
     for principal in policies.principals() {
         for action in Action::all() {
             let decision = match action {
-                Action::Read(dataset) => {
-                    policies.decide(&Request { principal: &principal, tool: "any", dataset, known_tenants: &known })
-                }
-                Action::AskQuestion | Action::ReadAudit => policies.check(&principal, action, "any"),
+                Action::Read(dataset) => policies.decide(&Request {
+                    principal: &principal,
+                    tool: "any",
+                    dataset,
+                    known_tenants: &known,
+                    job: None,
+                }),
+                _ => policies.check(&principal, action, "any"),
             };
-            lines.push(format!("{:<18} {:<13} {decision}", principal.id, action.id()));
+            lines.push(format!("{:<18} {:<20} {decision}", principal.id, action.id()));
         }
     }
     insta::assert_snapshot!("decisions", lines.join("\n"));
@@ -165,7 +169,13 @@ fn a_decision_made_before_is_made_the_same_and_never_for_another_request() {
     let ask = |id: &str, dataset, known_tenants: &[&str]| {
         let principal = policies.principal(id).unwrap();
         let known_tenants = tenants(known_tenants);
-        scope(&policies.decide(&Request { principal: &principal, tool: "any", dataset, known_tenants: &known_tenants }))
+        scope(&policies.decide(&Request {
+            principal: &principal,
+            tool: "any",
+            dataset,
+            known_tenants: &known_tenants,
+            job: None,
+        }))
     };
     for _again in 0..2 {
         assert_eq!(ask("admin", Dataset::Logs, &["atlas"]), Some(tenants(&["atlas"])));

@@ -20,6 +20,10 @@ struct RawFile {
 struct RawPrincipal {
     id: Spanned<String>,
     role: Spanned<String>,
+    /// Whether it may read its own jobs alone.
+    own_jobs_only: Option<Spanned<bool>>,
+    /// Who it is for the scheduler; the name before the `@` unless given.
+    user: Option<Spanned<String>>,
 }
 
 /// The principal `role@tenant` of a recorded incident, which brings tenants that no file names.
@@ -61,7 +65,7 @@ pub(crate) fn parse(source: Source<'_>) -> Result<BTreeMap<String, Principal>, V
 }
 
 fn checked(raw: &RawPrincipal, source: Source<'_>) -> Result<Principal, Fault> {
-    let RawPrincipal { id: raw_id, role: raw_role } = raw;
+    let RawPrincipal { id: raw_id, role: raw_role, own_jobs_only, user } = raw;
     let id = raw_id.get_ref();
     let fault = |what: String| source.fault(Some(raw_id.span().start), what);
     let Some(role) = Role::parse(raw_role.get_ref()) else {
@@ -94,9 +98,49 @@ fn checked(raw: &RawPrincipal, source: Source<'_>) -> Result<Principal, Fault> {
         Role::Viewer | Role::Operator | Role::Auditor => TenantScope::Only(tenant_set),
         Role::Admin => TenantScope::All,
     };
-    Ok(Principal { id: id.clone(), role, tenants: scope, jobs_of: None })
+    let jobs_of = jobs_of(name, role, own_jobs_only.as_ref(), user.as_ref(), source)?;
+    Ok(Principal { id: id.clone(), role, tenants: scope, jobs_of })
 }
 
-fn is_name(text: &str) -> bool {
+/// The scheduler's user whose jobs are all that this principal may read, if it is so restricted.
+fn jobs_of(
+    name: &str,
+    role: Role,
+    own_jobs_only: Option<&Spanned<bool>>,
+    user: Option<&Spanned<String>>,
+    source: Source<'_>,
+) -> Result<Option<String>, Fault> {
+    match (own_jobs_only.filter(|only| *only.get_ref()), user) {
+        (None, None) => Ok(None),
+        (None, Some(user)) => Err(source.fault(
+            Some(user.span().start),
+            "`user` says whose jobs it may read, so it needs `own_jobs_only = true`; add that, or take `user` away",
+        )),
+        (Some(only), user) => match role {
+            Role::Admin | Role::Auditor => Err(source.fault(
+                Some(only.span().start),
+                format!(
+                    "the role {} has no jobs of its own; give `own_jobs_only` to a viewer or an operator",
+                    role.as_str()
+                ),
+            )),
+            Role::Viewer | Role::Operator => match user {
+                None => Ok(Some(name.to_owned())),
+                Some(user) if is_user(user.get_ref()) => Ok(Some(user.get_ref().clone())),
+                Some(user) => Err(source.fault(
+                    Some(user.span().start),
+                    "`user` is no name of a scheduler's user; write it as the scheduler does, without spaces",
+                )),
+            },
+        },
+    }
+}
+
+/// Whether the scheduler may know a user by this name.
+fn is_user(text: &str) -> bool {
+    (1..=128).contains(&text.len()) && text.chars().all(|c| c.is_ascii_graphic())
+}
+
+pub(crate) fn is_name(text: &str) -> bool {
     !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-'))
 }

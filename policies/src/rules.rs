@@ -1,6 +1,6 @@
 //! The Cedar rules: loading them, and asking them one thing.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::str::FromStr;
 
 use cedar_policy::{
@@ -11,7 +11,8 @@ use cedar_policy::{
 use miette::Diagnostic;
 
 use crate::error::{Fault, Source};
-use crate::request::Action;
+use crate::examples::{self, Effect, Expected};
+use crate::request::{Action, ResourceKind};
 
 /// What an action is done to.
 #[derive(Clone, Copy, Debug)]
@@ -19,6 +20,15 @@ pub(crate) enum Target<'a> {
     Tenant(&'a str),
     Assistant,
     AuditLog,
+}
+
+/// What a request came through, as the rules see it.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Via<'a> {
+    /// The tool; empty where there is none.
+    pub(crate) tool: &'a str,
+    /// Whose the job is that a read resolved to.
+    pub(crate) job_owner: Option<&'a str>,
 }
 
 /// Who asks, as the rules see it.
@@ -40,7 +50,10 @@ pub(crate) enum Verdict {
     Failed(BTreeSet<String>),
 }
 
-/// A validated set of rules. Guaranteed: every rule has an id and a reason, passes the schema and can match.
+/// Where each rule stands: its text, and the byte it begins at.
+type Places<'a> = BTreeMap<String, (Source<'a>, Option<usize>)>;
+
+/// A validated set of rules. Guaranteed: every rule has an id, a reason and examples that hold, passes the schema and can match.
 #[derive(Debug)]
 pub(crate) struct Rules {
     authorizer: Authorizer,
@@ -77,7 +90,7 @@ impl Rules {
         let mut faults = Vec::new();
         let mut set = PolicySet::new();
         let mut reasons = BTreeMap::new();
-        let mut sources: BTreeMap<String, (Source<'_>, Option<usize>)> = BTreeMap::new();
+        let mut sources: Places<'_> = BTreeMap::new();
         for &source in rule_sources {
             for (offset, policy) in parse(source, &mut faults) {
                 let (Some(id), Some(reason)) = (annotated(&policy, "id"), annotated(&policy, "reason")) else {
@@ -111,6 +124,10 @@ impl Rules {
 
         let rules = Self { authorizer: Authorizer::new(), set, actions, reasons, types };
         rules.check_actions(schema_source, &schema, &mut faults);
+        // Only a set that is otherwise whole can say what it allows.
+        if faults.is_empty() {
+            rules.check_examples(&sources, &mut faults);
+        }
         if faults.is_empty() { Ok(rules) } else { Err(faults) }
     }
 
@@ -120,22 +137,28 @@ impl Rules {
         id: &str,
         role: &str,
         tenants: impl IntoIterator<Item = &'a str>,
+        jobs_of: Option<&str>,
     ) -> Result<Asker, Verdict> {
         let user = uid(&self.types.user, id);
+        let attributes = HashMap::from([
+            ("own_jobs_only".to_owned(), RestrictedExpression::new_bool(jobs_of.is_some())),
+            ("jobs_of".to_owned(), RestrictedExpression::new_string(jobs_of.unwrap_or_default().to_owned())),
+        ]);
         let parents: HashSet<EntityUid> = tenants
             .into_iter()
             .map(|tenant| uid(&self.types.tenant, tenant))
             .chain([uid(&self.types.role, role)])
             .collect();
-        let entity = Entity::new_no_attrs(user.clone(), parents);
+        let entity =
+            Entity::new(user.clone(), attributes, parents).map_err(|_error| Verdict::Failed(BTreeSet::new()))?;
         let entities = Entities::from_entities(self.actions.iter().cloned().chain([entity]), None)
             .map_err(|_error| Verdict::Failed(BTreeSet::new()))?;
         Ok(Asker { user, entities })
     }
 
-    /// What the rules say to this action of this asker through this tool. Any error is a deny.
-    pub(crate) fn ask(&self, asker: &Asker, action: Action, target: Target<'_>, tool: &str) -> Verdict {
-        let Ok(request) = self.request(asker.user.clone(), action, target, tool, None) else {
+    /// What the rules say to this action of this asker. Any error is a deny.
+    pub(crate) fn ask(&self, asker: &Asker, action: Action, target: Target<'_>, via: Via<'_>) -> Verdict {
+        let Ok(request) = self.request(asker.user.clone(), action, target, via, None) else {
             return Verdict::Failed(BTreeSet::new());
         };
         let response = self.authorizer.is_authorized(&request, &self.set, &asker.entities);
@@ -167,7 +190,7 @@ impl Rules {
         user: EntityUid,
         action: Action,
         target: Target<'_>,
-        tool: &str,
+        via: Via<'_>,
         schema: Option<&Schema>,
     ) -> Result<CedarRequest, String> {
         let resource = match target {
@@ -175,21 +198,58 @@ impl Rules {
             Target::Assistant => uid(&self.types.assistant, "sightline"),
             Target::AuditLog => uid(&self.types.audit_log, "sightline"),
         };
-        let context = Context::from_pairs([("tool".to_owned(), RestrictedExpression::new_string(tool.to_owned()))])
-            .map_err(|error| error.to_string())?;
+        let Via { tool, job_owner } = via;
+        let text = |name: &str, value: &str| (name.to_owned(), RestrictedExpression::new_string(value.to_owned()));
+        let pairs = std::iter::once(text("tool", tool)).chain(job_owner.map(|owner| text("job_owner", owner)));
+        let context = Context::from_pairs(pairs).map_err(|error| error.to_string())?;
         let action = uid(&self.types.action, action.id());
         CedarRequest::new(user, action, resource, context, schema).map_err(|error| error.to_string())
+    }
+
+    /// Every rule must carry examples, and each must hold.
+    fn check_examples(&self, places: &Places<'_>, faults: &mut Vec<Fault>) {
+        for policy in self.set.policies() {
+            let rule = rule_text(policy.id());
+            let Some(&(source, rule_offset)) = places.get(rule) else { continue };
+            let (effect, needed): (_, &[Expected]) = match policy.effect() {
+                cedar_policy::Effect::Permit => (Effect::Permit, &[Expected::Allow, Expected::Deny]),
+                cedar_policy::Effect::Forbid => (Effect::Forbid, &[Expected::Deny]),
+            };
+            for expected in [Expected::Allow, Expected::Deny] {
+                let annotation = expected.annotation();
+                let mut examples = annotated(policy, annotation).into_iter().flat_map(examples::texts).peekable();
+                if examples.peek().is_none() && needed.contains(&expected) {
+                    let what = format!(
+                        "rule `{rule}` has no example in `@{annotation}(\"…\")`; write one, like `viewer@t read_logs t`"
+                    );
+                    faults.push(source.fault(rule_offset, what));
+                }
+                for text in examples {
+                    if let Err(what) = self.hold(rule, effect, expected, text) {
+                        // The first place of that text after the rule begins: in the rule, as it stands there.
+                        let begin = rule_offset.unwrap_or(0);
+                        let at = source
+                            .text
+                            .get(begin..)
+                            .and_then(|rest| rest.find(text))
+                            .map(|at| begin.saturating_add(at));
+                        faults.push(source.fault(at.or(rule_offset), what));
+                    }
+                }
+            }
+        }
     }
 
     /// Every action that this crate asks about must stand in the schema, applied to what it is asked with.
     fn check_actions(&self, source: Source<'_>, schema: &Schema, faults: &mut Vec<Fault>) {
         for action in Action::all() {
-            let target = match action {
-                Action::Read(_) => Target::Tenant("any"),
-                Action::AskQuestion => Target::Assistant,
-                Action::ReadAudit => Target::AuditLog,
+            let target = match action.resource_kind() {
+                ResourceKind::Tenant => Target::Tenant("any"),
+                ResourceKind::Assistant => Target::Assistant,
+                ResourceKind::AuditLog => Target::AuditLog,
             };
-            if let Err(error) = self.request(uid(&self.types.user, "any"), action, target, "", Some(schema)) {
+            if let Err(error) = self.request(uid(&self.types.user, "any"), action, target, Via::default(), Some(schema))
+            {
                 let what = format!("{error}; declare `{}` as the schema that ships with the program does", action.id());
                 faults.push(source.fault(None, what));
             }
@@ -259,7 +319,7 @@ fn words(diagnostic: &dyn Diagnostic) -> String {
 fn warning_words(warning: &ValidationWarning) -> String {
     match warning {
         ValidationWarning::ImpossiblePolicy(_) | ValidationWarning::InvalidActionApplication(_) => format!(
-            "rule `{}` can never match; rows are decided by tenant, so its resource is a `Tenant` (the `Assistant` for `ask_question`, the `AuditLog` for `read_audit`)",
+            "rule `{}` can never match; rows are decided by tenant, so the resource of a read is a `Tenant`; the schema says which other actions go with the `Assistant` and the `AuditLog`",
             rule_text(warning.policy_id())
         ),
         _ => words(warning),

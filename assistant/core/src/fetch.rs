@@ -96,7 +96,7 @@ pub(crate) fn readable(assistant: &Assistant, principal: &Principal, tool: &str)
 }
 
 fn decide(assistant: &Assistant, principal: &Principal, tool: &str, dataset: Dataset) -> Decision {
-    assistant.policies.now().decide(&Request { principal, tool, dataset, known_tenants: &assistant.tenants })
+    assistant.policies.now().decide(&Request { principal, tool, dataset, known_tenants: &assistant.tenants, job: None })
 }
 
 /// The engine names its columns `a0`, `a1`, …; a tool knows them by what it asked for.

@@ -93,19 +93,8 @@ fn policies(changes: &[(&str, u64)]) -> Policies {
 }
 
 fn with_limits(limits: &str) -> Policies {
-    let source = |name, text| Source { name, text };
-    Policies::from_sources(&Sources {
-        schema: source("schema.cedarschema", include_str!("../../../../policies/schema.cedarschema")),
-        rules: &[
-            source("viewer.cedar", include_str!("../../../../policies/rules/viewer.cedar")),
-            source("operator.cedar", include_str!("../../../../policies/rules/operator.cedar")),
-            source("admin.cedar", include_str!("../../../../policies/rules/admin.cedar")),
-            source("auditor.cedar", include_str!("../../../../policies/rules/auditor.cedar")),
-        ],
-        limits: source("limits.toml", limits),
-        principals: source("principals.toml", include_str!("../../../../policies/principals.toml")),
-    })
-    .unwrap()
+    let limits = Source { name: "limits.toml", text: limits };
+    Policies::from_sources(&Sources { limits, ..Sources::SHIPPED }).unwrap()
 }
 
 /// A clock that goes where it is put: no day ends and no minute begins in the middle of a test.

@@ -100,7 +100,7 @@ fn admit(tool: &str, query: &Query) -> Option<(ValidQuery, ExecutableQuery)> {
             return None;
         }
     };
-    let decision = policies.decide(&Request { principal, tool, dataset: valid.dataset(), known_tenants });
+    let decision = policies.decide(&Request { principal, tool, dataset: valid.dataset(), known_tenants, job: None });
     let limits = policies.limits(principal);
     let query_id = QueryId::new("0197a0c2-0000-7000-8000-000000000000");
     let admission =
