@@ -190,7 +190,7 @@ fn ground(answer_id: String, call: &TypedCall, run: ToolRun, spent: Spent, begun
 }
 
 fn may_call(assistant: &Assistant, principal: &Principal) -> Result<(), CallError> {
-    let decision = assistant.policies.now().check(principal, Action::AskQuestion, "");
+    let decision = assistant.policies.now().check(principal, Action::CallTool, "");
     if decision.allowed() { Ok(()) } else { Err(CallError::MayNotCall { reason: decision.reasons().join("; ") }) }
 }
 
