@@ -3,6 +3,7 @@
 //! This crate is thin: it decides nothing about access and says nothing about the data.
 
 mod answers;
+mod audit_log;
 mod audit_watch;
 pub mod clock;
 pub mod commands;
@@ -11,6 +12,7 @@ pub mod http;
 pub mod output;
 pub mod quota;
 mod retention;
+pub mod review;
 pub mod room;
 pub mod stations;
 mod tokens;
