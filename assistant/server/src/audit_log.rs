@@ -2,12 +2,19 @@
 
 use std::path::{Path, PathBuf};
 
-use sightline_audit::{AuditError, AuditReader, Check, Report};
-use sightline_core::Clock as _;
+use sightline_audit::{AuditError, AuditReader, Check, Report, SqliteAudit};
 
-use crate::clock::SystemClock;
 use crate::config::Config;
 use crate::review::ReviewError;
+use crate::stations::{self, OpenError};
+
+/// Opens it for adding to it.
+///
+/// # Errors
+/// When it or its key cannot be used.
+pub(crate) fn open(config: &Config) -> Result<SqliteAudit, OpenError> {
+    stations::audit_log(config)
+}
 
 /// Opens it for reading.
 ///
@@ -15,9 +22,4 @@ use crate::review::ReviewError;
 /// When it is not there, damaged or newer.
 pub(crate) fn reader(path: &Path) -> Result<AuditReader, AuditError> {
     AuditReader::open(path)
-}
-
-/// Where the key lies.
-pub(crate) fn key_file(config: &Config) -> PathBuf {
-    config.audit_key_file.clone().unwrap_or_else(|| config.data_dir.join("audit.key"))
 }
