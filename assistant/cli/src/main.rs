@@ -50,6 +50,7 @@ fn run(arguments: Arguments) -> Result<(), CommandError> {
             Command::Audit { principal, json, command } => {
                 commands::audit::audit(&config, principal.as_deref(), json, command.into()).await
             }
+            Command::Token { command } => commands::token::token(&config, command.into()).await,
             Command::Incident { command: IncidentCommand::Load { dir } } => {
                 commands::incident::load(&config, &dir).await
             }

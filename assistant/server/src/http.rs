@@ -4,10 +4,12 @@ mod audit;
 mod auth;
 mod chat;
 mod conversations;
+mod cookie;
 mod evidence;
 mod feedback;
 mod health;
 mod listen;
+mod login;
 mod page;
 mod problem;
 mod route;
@@ -15,6 +17,9 @@ mod routes;
 #[cfg(test)]
 mod routes_tests;
 mod service;
+#[cfg(test)]
+mod sessions_tests;
+mod site;
 #[cfg(test)]
 mod test_service;
 mod tools;
@@ -32,6 +37,7 @@ pub use problem::Problem;
 pub use route::{Access, Route, Verb};
 pub use routes::routes;
 pub use service::Service;
+pub use site::Site;
 
 /// Largest request body: a question has at most 8 KiB, and JSON escapes can make six bytes of one.
 const MAX_BODY: usize = 64 * 1024;

@@ -1,7 +1,9 @@
 //! Who somebody is: tokens, sessions, identity providers, and what is done against guessing.
 
 mod error;
+mod gate;
 mod lockout;
+mod record;
 mod secret;
 mod sessions;
 mod store;
@@ -11,9 +13,9 @@ mod takeover;
 mod tokens;
 
 pub use error::IdentityError;
-pub(crate) use lockout::{Attempts, Lockout, Locked};
+pub use gate::Identity;
+pub(crate) use gate::{Identified, Proof, Refused};
 pub(crate) use secret::{csrf_token, same_text};
-pub(crate) use sessions::{Cookie, NewSession, OpenedBy, Session};
+pub(crate) use sessions::NewSession;
 pub use store::IdentityStore;
-pub(crate) use tokens::{Presented, Shape, shape};
 pub use tokens::{NewToken, Token, TokenOrder, TokenState};

@@ -32,7 +32,7 @@ pub enum IdentityError {
         found: i64,
     },
     /// Another process holds the file.
-    #[error("`{}` is held by another process; find out which one with `fuser {0}`, and try again", path.display(), path.display())]
+    #[error("`{}` is held by another process; find out which one with `fuser`, and try again", path.display())]
     Locked {
         /// Which file.
         path: PathBuf,

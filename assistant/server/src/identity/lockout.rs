@@ -97,7 +97,9 @@ impl Lockout {
         if !known {
             let before = entries.remove(whose).map(|entry| (whose.clone(), entry));
             let room = if entries.len() >= MOST { entries.remove_lru() } else { None };
-            counted.reports.extend(before.into_iter().chain(room).filter_map(|(whose, entry)| report(whose, entry.unreported)));
+            counted
+                .reports
+                .extend(before.into_iter().chain(room).filter_map(|(whose, entry)| report(whose, entry.unreported)));
             entries.insert(whose.clone(), Entry::new(now_ms));
         }
         let Some(entry) = entries.get_mut(whose) else { return counted };
@@ -123,7 +125,8 @@ impl Lockout {
 
     /// All of it, when the service ends.
     pub(crate) fn rest(&self) -> Vec<Report> {
-        let taken = |(whose, entry): (&Attempts, &mut Entry)| report(whose.clone(), std::mem::take(&mut entry.unreported));
+        let taken =
+            |(whose, entry): (&Attempts, &mut Entry)| report(whose.clone(), std::mem::take(&mut entry.unreported));
         self.entries().iter_mut().filter_map(taken).collect()
     }
 

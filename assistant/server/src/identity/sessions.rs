@@ -134,8 +134,10 @@ impl IdentityStore {
 
     /// Ends a session for good. False when it was gone.
     pub(crate) fn end_session(&self, session: &Session) -> Result<bool, IdentityError> {
-        self.write(|transaction| transaction.execute("DELETE FROM session WHERE digest = ?1", [session.digest.as_slice()]))
-            .map(|ended| ended > 0)
+        self.write(|transaction| {
+            transaction.execute("DELETE FROM session WHERE digest = ?1", [session.digest.as_slice()])
+        })
+        .map(|ended| ended > 0)
     }
 
     /// That it cannot be noted is no reason to turn its holder away; the session then ends earlier.

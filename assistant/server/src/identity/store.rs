@@ -92,7 +92,10 @@ impl IdentityStore {
     }
 
     /// Reads.
-    pub(super) fn read<T>(&self, work: impl FnOnce(&Connection) -> Result<T, rusqlite::Error>) -> Result<T, IdentityError> {
+    pub(super) fn read<T>(
+        &self,
+        work: impl FnOnce(&Connection) -> Result<T, rusqlite::Error>,
+    ) -> Result<T, IdentityError> {
         work(&self.database()).map_err(|error| fault(&self.path, error))
     }
 
@@ -122,7 +125,8 @@ fn prepare(connection: &mut Connection, path: &Path) -> Result<(), IdentityError
 }
 
 fn version(connection: &Connection, path: &Path) -> Result<i64, IdentityError> {
-    let found = connection.query_row("PRAGMA user_version", [], |row| row.get(0)).map_err(|error| fault(path, error))?;
+    let found =
+        connection.query_row("PRAGMA user_version", [], |row| row.get(0)).map_err(|error| fault(path, error))?;
     match found {
         0..=VERSION => Ok(found),
         found => Err(IdentityError::Newer { path: path.to_owned(), found }),

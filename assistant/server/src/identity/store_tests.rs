@@ -48,7 +48,10 @@ fn a_token_stands_for_its_principal_until_it_expires_or_is_revoked() {
     assert_eq!(state(&store, &short.text, at(24)), Some(TokenState::Expired));
     // Another process on the same folder.
     let other = IdentityStore::open(folder.path()).unwrap();
-    assert_eq!(other.revoke_token(&lasting.id, at(2)).unwrap().map(|token| token.principal).as_deref(), Some("viewer@atlas"));
+    assert_eq!(
+        other.revoke_token(&lasting.id, at(2)).unwrap().map(|token| token.principal).as_deref(),
+        Some("viewer@atlas")
+    );
     assert_eq!(state(&store, &lasting.text, at(3)), Some(TokenState::Revoked));
     assert_eq!(other.revoke_token(&lasting.id, at(4)).unwrap(), None, "it is revoked once");
     let listed = store.tokens().unwrap();
@@ -212,13 +215,14 @@ fn a_file_that_is_newer_damaged_or_held_by_another_is_told_of_with_what_to_do() 
     let path = folder.path().join("identity.db");
     let said = || IdentityStore::open(folder.path()).err().unwrap().to_string();
 
-    std::fs::write(&path, "this is no database, whatever its name says, and it is longer than a header".repeat(9)).unwrap();
+    std::fs::write(&path, "this is no database, whatever its name says, and it is longer than a header".repeat(9))
+        .unwrap();
     assert!(said().contains("is damaged") && said().contains("`sightline token new`"), "{}", said());
     std::fs::remove_file(&path).unwrap();
 
     let store = IdentityStore::open(folder.path()).unwrap();
     let holder = Connection::open(&path).unwrap();
-    holder.execute_batch("PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE;").unwrap();
+    holder.execute_batch("BEGIN IMMEDIATE").unwrap();
     let refused = store.new_token(&order("admin", None)).unwrap_err().to_string();
     assert!(refused.contains("held by another process"), "{refused}");
     drop(holder);
@@ -232,7 +236,11 @@ fn a_file_that_is_newer_damaged_or_held_by_another_is_told_of_with_what_to_do() 
     let tokens = folder.path().join("tokens.json");
     std::fs::write(&tokens, r#"{"version":9,"tokens":[]}"#).unwrap();
     assert!(said().contains("tokens.json") && said().contains("format 9"), "{}", said());
-    std::fs::write(&tokens, r#"{"version":1,"tokens":[{"principal":"a","digest":"zz","created":"2026-01-01T00:00:00Z"}]}"#).unwrap();
+    std::fs::write(
+        &tokens,
+        r#"{"version":1,"tokens":[{"principal":"a","digest":"zz","created":"2026-01-01T00:00:00Z"}]}"#,
+    )
+    .unwrap();
     assert!(said().contains("damaged"), "{}", said());
     assert!(tokens.exists(), "what cannot be read is left as it is");
 }

@@ -199,7 +199,8 @@ impl IdentityStore {
     /// Sessions that a revoked token opened end with it: they are looked up together with their token.
     fn revoke(&self, column: &'static str, value: &str, now: Timestamp) -> Result<Vec<Token>, IdentityError> {
         self.write(|transaction| {
-            let sql = format!("SELECT {COLUMNS} FROM token WHERE {column} = ?1 AND revoked IS NULL ORDER BY created, id");
+            let sql =
+                format!("SELECT {COLUMNS} FROM token WHERE {column} = ?1 AND revoked IS NULL ORDER BY created, id");
             let found = transaction.prepare(&sql)?.query_map([value], token_of)?.collect::<Result<Vec<_>, _>>()?;
             let sql = format!("UPDATE token SET revoked = ?1 WHERE {column} = ?2 AND revoked IS NULL");
             transaction.execute(&sql, params![now.as_second(), value])?;
@@ -217,7 +218,9 @@ impl IdentityStore {
                 Some(_) => Presented::WrongSecret { id: id.to_owned() },
                 None => Presented::Unknown,
             },
-            Shape::Unnamed => self.read(|database| by_digest(database, &digest))?.map_or(Presented::Unknown, Presented::Known),
+            Shape::Unnamed => {
+                self.read(|database| by_digest(database, &digest))?.map_or(Presented::Unknown, Presented::Known)
+            }
         };
         if let Presented::Known(token) = &presented {
             self.note_use(token, now);
@@ -232,8 +235,9 @@ impl IdentityStore {
         if token.state(now) != TokenState::Valid || noted == Some(today) {
             return;
         }
-        let written = self
-            .write(|transaction| transaction.execute("UPDATE token SET last_used_day = ?1 WHERE id = ?2", params![today, token.id]));
+        let written = self.write(|transaction| {
+            transaction.execute("UPDATE token SET last_used_day = ?1 WHERE id = ?2", params![today, token.id])
+        });
         if let Err(error) = written {
             tracing::warn!(%error, token = %token.id, "the use of a token was not noted");
         }
