@@ -18,6 +18,7 @@
 
 mod decision;
 mod error;
+mod examples;
 mod identity;
 mod limits;
 mod live;

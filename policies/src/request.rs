@@ -11,16 +11,62 @@ use sightline_model::{Dataset, Principal};
 pub enum Action {
     /// Read rows of a dataset.
     Read(Dataset),
+    /// Open the fleet view of a tenant; what it shows is read like everything else.
+    ViewFleet,
     /// Ask a question.
     AskQuestion,
+    /// Call a typed tool from outside, without a question.
+    CallTool,
+    /// See what its own questions have used.
+    ReadOwnUsage,
+    /// See what everybody's questions have used.
+    ReadAllUsage,
+    /// Make and revoke tokens of others.
+    ManageTokens,
+    /// See and delete conversations of others.
+    ManageConversations,
     /// Read the audit log.
     ReadAudit,
+    /// Verify the audit log.
+    VerifyAudit,
+    /// Export the audit log.
+    ExportAudit,
+    /// Run recorded queries again, under the reviewer's own rights.
+    ReplayAudit,
+    /// Erase the text of a question from the audit log.
+    EraseText,
+}
+
+/// What an action is done to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ResourceKind {
+    Tenant,
+    Assistant,
+    AuditLog,
 }
 
 impl Action {
     /// Every action, in the order of the matrix.
     pub fn all() -> impl Iterator<Item = Self> {
-        Dataset::ALL.into_iter().map(Self::Read).chain([Self::AskQuestion, Self::ReadAudit])
+        Dataset::ALL.into_iter().map(Self::Read).chain([
+            Self::ViewFleet,
+            Self::AskQuestion,
+            Self::CallTool,
+            Self::ReadOwnUsage,
+            Self::ReadAllUsage,
+            Self::ManageTokens,
+            Self::ManageConversations,
+            Self::ReadAudit,
+            Self::VerifyAudit,
+            Self::ExportAudit,
+            Self::ReplayAudit,
+            Self::EraseText,
+        ])
+    }
+
+    /// The action of that id.
+    pub fn parse(id: &str) -> Option<Self> {
+        Self::all().find(|action| action.id() == id)
     }
 
     /// Its id in the Cedar schema.
@@ -32,18 +78,55 @@ impl Action {
             Self::Read(Dataset::Events) => "read_events",
             Self::Read(Dataset::Jobs) => "read_jobs",
             Self::Read(Dataset::JobGpus) => "read_job_gpus",
+            Self::ViewFleet => "view_fleet",
             Self::AskQuestion => "ask_question",
+            Self::CallTool => "call_tool",
+            Self::ReadOwnUsage => "read_own_usage",
+            Self::ReadAllUsage => "read_all_usage",
+            Self::ManageTokens => "manage_tokens",
+            Self::ManageConversations => "manage_conversations",
             Self::ReadAudit => "read_audit",
+            Self::VerifyAudit => "verify_audit",
+            Self::ExportAudit => "export_audit",
+            Self::ReplayAudit => "replay_audit",
+            Self::EraseText => "erase_text",
+        }
+    }
+
+    /// What it is done to.
+    pub(crate) fn resource_kind(self) -> ResourceKind {
+        match self {
+            Self::Read(_) | Self::ViewFleet => ResourceKind::Tenant,
+            Self::AskQuestion
+            | Self::CallTool
+            | Self::ReadOwnUsage
+            | Self::ReadAllUsage
+            | Self::ManageTokens
+            | Self::ManageConversations => ResourceKind::Assistant,
+            Self::ReadAudit | Self::VerifyAudit | Self::ExportAudit | Self::ReplayAudit | Self::EraseText => {
+                ResourceKind::AuditLog
+            }
         }
     }
 
     /// How a refusal says it: `no rule lets role … <words>`.
     pub(crate) fn words(self) -> String {
-        match self {
-            Self::Read(dataset) => format!("read {dataset}"),
-            Self::AskQuestion => "ask questions".to_owned(),
-            Self::ReadAudit => "read the audit log".to_owned(),
-        }
+        let words = match self {
+            Self::Read(dataset) => return format!("read {dataset}"),
+            Self::ViewFleet => "view the fleet",
+            Self::AskQuestion => "ask questions",
+            Self::CallTool => "call tools",
+            Self::ReadOwnUsage => "see its own usage",
+            Self::ReadAllUsage => "see the usage of others",
+            Self::ManageTokens => "make or revoke tokens of others",
+            Self::ManageConversations => "see or delete conversations of others",
+            Self::ReadAudit => "read the audit log",
+            Self::VerifyAudit => "verify the audit log",
+            Self::ExportAudit => "export the audit log",
+            Self::ReplayAudit => "run recorded queries again",
+            Self::EraseText => "erase texts from the audit log",
+        };
+        words.to_owned()
     }
 }
 

@@ -11,7 +11,8 @@ use cedar_policy::{
 use miette::Diagnostic;
 
 use crate::error::{Fault, Source};
-use crate::request::Action;
+use crate::examples::{self, Effect, Expected};
+use crate::request::{Action, ResourceKind};
 
 /// What an action is done to.
 #[derive(Clone, Copy, Debug)]
@@ -49,7 +50,10 @@ pub(crate) enum Verdict {
     Failed(BTreeSet<String>),
 }
 
-/// A validated set of rules. Guaranteed: every rule has an id and a reason, passes the schema and can match.
+/// Where each rule stands: its text, and the byte it begins at.
+type Places<'a> = BTreeMap<String, (Source<'a>, Option<usize>)>;
+
+/// A validated set of rules. Guaranteed: every rule has an id, a reason and examples that hold, passes the schema and can match.
 #[derive(Debug)]
 pub(crate) struct Rules {
     authorizer: Authorizer,
@@ -86,7 +90,7 @@ impl Rules {
         let mut faults = Vec::new();
         let mut set = PolicySet::new();
         let mut reasons = BTreeMap::new();
-        let mut sources: BTreeMap<String, (Source<'_>, Option<usize>)> = BTreeMap::new();
+        let mut sources: Places<'_> = BTreeMap::new();
         for &source in rule_sources {
             for (offset, policy) in parse(source, &mut faults) {
                 let (Some(id), Some(reason)) = (annotated(&policy, "id"), annotated(&policy, "reason")) else {
@@ -120,6 +124,10 @@ impl Rules {
 
         let rules = Self { authorizer: Authorizer::new(), set, actions, reasons, types };
         rules.check_actions(schema_source, &schema, &mut faults);
+        // Only a set that is otherwise whole can say what it allows.
+        if faults.is_empty() {
+            rules.check_examples(&sources, &mut faults);
+        }
         if faults.is_empty() { Ok(rules) } else { Err(faults) }
     }
 
@@ -177,6 +185,20 @@ impl Rules {
         rules.iter().filter_map(|rule| self.reasons.get(rule)).cloned().collect()
     }
 
+    /// The ids of the rules.
+    pub(crate) fn ids(&self) -> impl Iterator<Item = &str> {
+        self.reasons.keys().map(String::as_str)
+    }
+
+    /// How many examples they carry.
+    pub(crate) fn examples(&self) -> usize {
+        let of = |policy: &Policy| -> usize {
+            let texts = [Expected::Allow, Expected::Deny].map(Expected::annotation);
+            texts.into_iter().filter_map(|key| annotated(policy, key)).map(|text| examples::texts(text).count()).sum()
+        };
+        self.set.policies().map(of).sum()
+    }
+
     fn request(
         &self,
         user: EntityUid,
@@ -198,13 +220,47 @@ impl Rules {
         CedarRequest::new(user, action, resource, context, schema).map_err(|error| error.to_string())
     }
 
+    /// Every rule must carry examples, and each must hold.
+    fn check_examples(&self, places: &Places<'_>, faults: &mut Vec<Fault>) {
+        for policy in self.set.policies() {
+            let rule = rule_text(policy.id());
+            let Some(&(source, rule_offset)) = places.get(rule) else { continue };
+            let (effect, needed): (_, &[Expected]) = match policy.effect() {
+                cedar_policy::Effect::Permit => (Effect::Permit, &[Expected::Allow, Expected::Deny]),
+                cedar_policy::Effect::Forbid => (Effect::Forbid, &[Expected::Deny]),
+            };
+            for expected in [Expected::Allow, Expected::Deny] {
+                let annotation = expected.annotation();
+                let mut examples = annotated(policy, annotation).into_iter().flat_map(examples::texts).peekable();
+                if examples.peek().is_none() && needed.contains(&expected) {
+                    let what = format!(
+                        "rule `{rule}` has no example in `@{annotation}(\"…\")`; write one, like `viewer@t read_logs t`"
+                    );
+                    faults.push(source.fault(rule_offset, what));
+                }
+                for text in examples {
+                    if let Err(what) = self.hold(rule, effect, expected, text) {
+                        // The first place of that text after the rule begins: in the rule, as it stands there.
+                        let begin = rule_offset.unwrap_or(0);
+                        let at = source
+                            .text
+                            .get(begin..)
+                            .and_then(|rest| rest.find(text))
+                            .map(|at| begin.saturating_add(at));
+                        faults.push(source.fault(at.or(rule_offset), what));
+                    }
+                }
+            }
+        }
+    }
+
     /// Every action that this crate asks about must stand in the schema, applied to what it is asked with.
     fn check_actions(&self, source: Source<'_>, schema: &Schema, faults: &mut Vec<Fault>) {
         for action in Action::all() {
-            let target = match action {
-                Action::Read(_) => Target::Tenant("any"),
-                Action::AskQuestion => Target::Assistant,
-                Action::ReadAudit => Target::AuditLog,
+            let target = match action.resource_kind() {
+                ResourceKind::Tenant => Target::Tenant("any"),
+                ResourceKind::Assistant => Target::Assistant,
+                ResourceKind::AuditLog => Target::AuditLog,
             };
             if let Err(error) = self.request(uid(&self.types.user, "any"), action, target, Via::default(), Some(schema))
             {
@@ -277,7 +333,7 @@ fn words(diagnostic: &dyn Diagnostic) -> String {
 fn warning_words(warning: &ValidationWarning) -> String {
     match warning {
         ValidationWarning::ImpossiblePolicy(_) | ValidationWarning::InvalidActionApplication(_) => format!(
-            "rule `{}` can never match; rows are decided by tenant, so its resource is a `Tenant` (the `Assistant` for `ask_question`, the `AuditLog` for `read_audit`)",
+            "rule `{}` can never match; rows are decided by tenant, so the resource of a read is a `Tenant`; the schema says which other actions go with the `Assistant` and the `AuditLog`",
             rule_text(warning.policy_id())
         ),
         _ => words(warning),

@@ -2,7 +2,7 @@ use std::collections::BTreeSet;
 
 use sightline_model::{Dataset, Role};
 
-use crate::{Policies, Request, Source, Sources, bundle_principal};
+use crate::{Action, Policies, Request, Source, Sources, bundle_principal};
 
 const SCHEMA: &str = include_str!("../schema.cedarschema");
 const LIMITS: &str = include_str!("../limits.toml");
@@ -24,9 +24,13 @@ fn rule_errors(rules: &str) -> String {
     load(SCHEMA, rules, LIMITS, PRINCIPALS).map(|_| "it loads".to_owned()).unwrap_or_else(|errors| errors)
 }
 
-/// A rule with id and reason around this scope.
+/// A rule with id, reason and examples around this scope: it is about reading logs.
 fn rule(id: &str, effect: &str, scope: &str) -> String {
-    format!("@id(\"{id}\")\n@reason(\"the reason of {id}\")\n{effect} ({scope});\n")
+    let examples = match effect {
+        "permit" => "@allow(\"admin read_logs borealis\")\n@deny(\"viewer@t manage_tokens\")",
+        _ => "@deny(\"admin read_logs borealis tool=search_logs\")",
+    };
+    format!("@id(\"{id}\")\n@reason(\"the reason of {id}\")\n{examples}\n{effect} ({scope});\n")
 }
 
 #[test]
@@ -63,7 +67,7 @@ fn broken_rules_are_refused_with_file_line_and_what_to_do() {
 
 #[test]
 fn broken_schemas_limits_and_principals_are_refused_with_file_line_and_what_to_do() {
-    let good = rule("a", "permit", "principal, action, resource");
+    let good = rule("a", "permit", "principal, action == Action::\"read_logs\", resource");
     let schema = |text: &str| load(text, &good, LIMITS, PRINCIPALS);
     let limits = |text: &str| load(SCHEMA, &good, text, PRINCIPALS);
     let principals = |text: &str| load(SCHEMA, &good, LIMITS, text);
@@ -80,6 +84,10 @@ fn broken_schemas_limits_and_principals_are_refused_with_file_line_and_what_to_d
         (
             "limits: a day under a query",
             limits(&LIMITS.replacen("bytes_per_day = 250_000_000_000", "bytes_per_day = 1", 1)),
+        ),
+        (
+            "limits: a tenant of nobody",
+            limits(&format!("{LIMITS}\n[tenant.borealis]\nmax_points = 1\n[tenant.atlsa]\nmax_points = 1")),
         ),
         ("principals: unknown key", principals("[[principal]]\nid = \"a@b\"\nrole = \"viewer\"\nteam = \"x\"")),
         ("principals: unknown role", principals("[[principal]]\nid = \"a@b\"\nrole = \"root\"")),
@@ -141,7 +149,7 @@ fn decide(rules: &str, role: Role) -> String {
     format!("{decision} [{}]", scope.join(","))
 }
 
-const PERMIT_ALL: &str = "@id(\"open\")\n@reason(\"everybody reads logs\")\npermit (principal, action == Action::\"read_logs\", resource);\n";
+const PERMIT_ALL: &str = "@id(\"open\")\n@reason(\"everybody reads logs\")\n@allow(\"viewer@t read_logs t\")\n@deny(\"viewer@t read_metrics t\")\npermit (principal, action == Action::\"read_logs\", resource);\n";
 
 #[test]
 fn no_rule_is_a_deny() {
@@ -158,7 +166,8 @@ fn a_rule_that_permits_all_still_opens_own_tenants_only() {
 
 #[test]
 fn a_forbidding_rule_beats_a_permitting_one_and_gives_its_reason() {
-    let freeze = rule("freeze", "forbid", "principal, action, resource");
+    let freeze =
+        rule("freeze", "forbid", "principal, action, resource == Tenant::\"atlas\"").replace("borealis", "atlas");
     assert_eq!(decide(&format!("{PERMIT_ALL}{freeze}"), Role::Viewer), "denied: the reason of freeze []");
 }
 
@@ -181,8 +190,10 @@ fn a_rule_may_rest_on_the_tool() {
 #[test]
 fn a_rule_that_cannot_be_evaluated_denies_even_where_another_permits() {
     // Long addition overflows at evaluation: the validator cannot know.
-    let overflow = rule("overflow", "forbid", "principal, action, resource")
-        .replace(';', "\nwhen { 9223372036854775807 + (if context.tool == \"\" then 0 else 1) == 0 };");
+    let overflow = rule("overflow", "forbid", "principal, action, resource").replace("search_logs", "frozen").replace(
+        ';',
+        "\nwhen { context.tool == \"frozen\" || (context.tool == \"search_logs\" && 9223372036854775807 + (if context.tool == \"\" then 0 else 1) == 0) };",
+    );
     assert_eq!(
         decide(&format!("{PERMIT_ALL}{overflow}"), Role::Viewer),
         "denied: rule `overflow` could not be evaluated, so nothing is allowed; run `sightline policy check` []"
@@ -204,7 +215,9 @@ fn own_jobs_only_means_the_jobs_of_the_name_before_the_at_unless_another_user_is
 
 #[test]
 fn rules_that_forget_the_restriction_do_not_lift_it() {
-    let everything = rule("open", "permit", "principal, action, resource");
+    let reads: Vec<String> =
+        Dataset::ALL.iter().map(|dataset| format!("Action::\"{}\"", Action::Read(*dataset).id())).collect();
+    let everything = rule("open", "permit", &format!("principal, action in [{}], resource", reads.join(", ")));
     let policies = load(SCHEMA, &everything, LIMITS, PRINCIPALS).unwrap();
     let mut ann = bundle_principal(Role::Viewer, "atlas");
     ann.jobs_of = Some("ann".to_owned());
@@ -215,4 +228,49 @@ fn rules_that_forget_the_restriction_do_not_lift_it() {
         assert_eq!(decision.allowed(), dataset == Dataset::Jobs, "{dataset}: {decision}");
         assert_eq!(decision.allowed(), decision.scope().is_some_and(|scope| scope.own().is_some()));
     }
+}
+
+#[test]
+fn rules_without_examples_that_hold_are_refused_with_line_and_what_comes_out() {
+    let with = |allow: &str, deny: &str| {
+        let rule = rule("ok", "permit", "principal, action == Action::\"read_logs\", resource");
+        let allow = if allow.is_empty() { String::new() } else { format!("@allow(\"{allow}\")") };
+        let deny = if deny.is_empty() { String::new() } else { format!("@deny(\"{deny}\")") };
+        rule_errors(
+            &rule
+                .replace("@allow(\"admin read_logs borealis\")", &allow)
+                .replace("@deny(\"viewer@t manage_tokens\")", &deny),
+        )
+    };
+    let good = ("viewer@t read_logs t", "viewer@t read_metrics t");
+    assert_eq!(with(good.0, good.1), "it loads");
+    assert_eq!(with("admin read_logs t tool=x; viewer@t,u/ann read_logs u job_of=ann ;", good.1), "it loads");
+    let forbid = rule("no", "forbid", "principal, action == Action::\"read_logs\", resource");
+    let other = rule("other", "permit", "principal, action == Action::\"read_spans\", resource")
+        .replace("admin read_logs borealis", "viewer@t read_logs t")
+        .replace("viewer@t manage_tokens", "viewer@t read_metrics t");
+    let cases = [
+        ("none at all", with("", "")),
+        ("no deny", with(good.0, "")),
+        ("no allow", with("", good.1)),
+        ("only separators", with(" ; ; ", good.1)),
+        ("it is not allowed", with("viewer@t read_logs t; viewer@t read_spans t", good.1)),
+        ("it is not denied", with(good.0, "viewer@t read_spans t; viewer@t read_logs u")),
+        ("another rule allows it", rule_errors(&format!("{PERMIT_ALL}{other}"))),
+        ("a forbid without a deny", rule_errors(&forbid.replace("@deny", "@note"))),
+        ("a forbid that does not bite", rule_errors(&forbid.replace("read_logs borealis", "read_spans borealis"))),
+        ("nobody", with("root read_logs t", good.1)),
+        ("a viewer of no tenant", with("viewer read_logs t", good.1)),
+        ("an admin of a tenant", with("admin@t read_logs t", good.1)),
+        ("no action", with("viewer@t", good.1)),
+        ("an unknown action", with("viewer@t read_log t", good.1)),
+        ("no tenant", with("viewer@t read_logs", good.1)),
+        ("two tenants", with("viewer@t read_logs t u", good.1)),
+        ("a tenant too many", with(good.0, "viewer@t read_audit t")),
+        ("an unknown word", with("viewer@t read_logs t model=x", good.1)),
+        ("a job too many", with(good.0, "viewer@t view_fleet t job_of=ann")),
+    ];
+    let report: Vec<String> = cases.iter().map(|(name, text)| format!("# {name}\n{text}")).collect();
+    assert!(!report.join("\n").contains("it loads"));
+    insta::assert_snapshot!("broken_examples", report.join("\n\n"));
 }
