@@ -2,9 +2,11 @@
 
 mod auth;
 mod chat;
+mod cookie;
 mod evidence;
 mod health;
 mod listen;
+mod login;
 mod page;
 mod problem;
 mod route;
@@ -12,6 +14,9 @@ mod routes;
 #[cfg(test)]
 mod routes_tests;
 mod service;
+#[cfg(test)]
+mod sessions_tests;
+mod site;
 #[cfg(test)]
 mod test_service;
 
@@ -27,6 +32,7 @@ pub use problem::Problem;
 pub use route::{Access, Route, Verb};
 pub use routes::routes;
 pub use service::Service;
+pub use site::Site;
 
 /// Largest request body: a question has at most 8 KiB, and JSON escapes can make six bytes of one.
 const MAX_BODY: usize = 64 * 1024;

@@ -13,7 +13,7 @@ use reqwest::{Method, RequestBuilder, Response};
 use serde_json::{Value, json};
 use sightline_audit::{AuditKey, AuditReader, Filter, QuestionLine, Verdict};
 use sightline_engine::engine_address;
-use sightline_server::Tokens;
+use sightline_server::{IdentityStore, TokenOrder};
 
 use crate::harness::canary::Watch;
 use crate::harness::{command, signal, wait_until};
@@ -40,9 +40,13 @@ impl Service {
 
     /// The same, with these in its environment.
     pub(crate) fn start_with(data_dir: &Path, environment: &[(&str, &str)]) -> Self {
-        let mut store = Tokens::open(data_dir).unwrap();
-        let tokens =
-            PRINCIPALS.into_iter().map(|who| (who, store.replace(who, Timestamp::UNIX_EPOCH).unwrap())).collect();
+        let store = IdentityStore::open(data_dir).unwrap();
+        let token = |who: &'static str| {
+            let (label, created) = (String::new(), Timestamp::UNIX_EPOCH);
+            let order = TokenOrder { principal: who.to_owned(), label, created, expires: None };
+            (who, store.new_token(&order).unwrap().text)
+        };
+        let tokens = PRINCIPALS.into_iter().map(token).collect();
         let mut process = command(data_dir, &["serve", "--listen", "127.0.0.1:0"])
             .envs(environment.iter().copied())
             .stdout(Stdio::null())

@@ -1,7 +1,7 @@
 //! Every route of the service, on one page.
 
 use super::route::{Route, Verb};
-use super::{chat, evidence, health, page};
+use super::{chat, evidence, health, login, page};
 
 /// The table. What is not in it is not served.
 pub fn routes() -> Vec<Route> {
@@ -13,6 +13,9 @@ pub fn routes() -> Vec<Route> {
         Route::public(Verb::Get, "/app.css", page, page::style),
         Route::public(Verb::Get, "/healthz", health, health::healthz),
         Route::public(Verb::Get, "/readyz", health, health::readyz),
+        Route::public(Verb::Post, "/login", "the credential is in the body; it is checked there", login::login),
+        Route::identified(Verb::Post, "/logout", login::logout),
+        Route::identified(Verb::Get, "/v1/session", login::session),
         Route::identified(Verb::Post, "/v1/chat", chat::chat),
         Route::identified(Verb::Delete, "/v1/chat/{question_id}", chat::cancel),
         Route::identified(Verb::Get, "/v1/evidence/{id}", evidence::evidence),

@@ -1,7 +1,7 @@
 //! A whole service for tests without an engine: the clock is set by hand and audit events are kept in memory.
 
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use axum::Router;
@@ -20,12 +20,12 @@ use sightline_policies::{LivePolicies, Policies};
 use sightline_query::Catalogue;
 use tower::Service as _;
 
-use super::{Service, router};
+use super::{Service, Site, router};
 use crate::answers::Answers;
 use crate::audit_watch::WatchedAudit;
 use crate::clock::UuidIds;
+use crate::identity::{Identity, IdentityStore, NewToken, TokenOrder};
 use crate::quota::Quotas;
-use crate::tokens::Tokens;
 
 /// A clock that stands where it is put.
 pub(crate) struct TestClock(AtomicI64);
@@ -54,9 +54,15 @@ impl Clock for TestClock {
 #[derive(Default)]
 pub(crate) struct EventLog {
     events: Mutex<Vec<Event>>,
+    fails: AtomicBool,
 }
 
 impl EventLog {
+    /// From now on it takes no event.
+    pub(crate) fn fail(&self) {
+        self.fails.store(true, Ordering::SeqCst);
+    }
+
     pub(crate) fn events(&self) -> Vec<Event> {
         self.events.lock().unwrap().clone()
     }
@@ -80,6 +86,9 @@ impl AuditLog for EventLog {
     }
 
     fn event(&self, event: Event) -> BoxFuture<'_, Result<(), AuditUnavailable>> {
+        if self.fails.load(Ordering::SeqCst) {
+            return none();
+        }
         self.events.lock().unwrap().push(event);
         Box::pin(async { Ok(()) })
     }
@@ -91,6 +100,7 @@ pub(crate) struct TestService {
     pub(crate) clock: Arc<TestClock>,
     pub(crate) log: Arc<EventLog>,
     pub(crate) router: Router,
+    pub(crate) service: Service,
 }
 
 /// What came back.
@@ -118,6 +128,11 @@ impl Came {
 
 impl TestService {
     pub(crate) fn start() -> Self {
+        Self::at(None)
+    }
+
+    /// The same, reached under this URL.
+    pub(crate) fn at(public_url: Option<&str>) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let clock = TestClock::at(1_800_000_000);
         let log = Arc::new(EventLog::default());
@@ -140,10 +155,24 @@ impl TestService {
             clock: Arc::clone(&clock) as _,
             ids: Arc::new(UuidIds),
         };
-        let tokens = Tokens::open(folder.path()).unwrap();
+        let store = IdentityStore::open(folder.path()).unwrap();
         let answers = Answers::open(folder.path(), 30).unwrap();
-        let router = router(Service::new(Arc::new(assistant), audit, tokens, answers));
-        Self { folder, clock, log, router }
+        let identity = Identity::new(store, &assistant);
+        let service = Service::new(Arc::new(assistant), audit, identity, Site::new(public_url), answers);
+        Self { folder, clock, log, router: router(service.clone()), service }
+    }
+
+    /// The store, as another process has it.
+    pub(crate) fn store(&self) -> IdentityStore {
+        IdentityStore::open(self.folder.path()).unwrap()
+    }
+
+    /// A token for a principal, as `sightline token new` makes it.
+    pub(crate) fn token(&self, principal: &str, expires_after_s: Option<i64>) -> NewToken {
+        let created = self.clock.now();
+        let expires = expires_after_s.map(|s| Timestamp::from_second(created.as_second() + s).unwrap());
+        let order = TokenOrder { principal: principal.to_owned(), label: "test".to_owned(), created, expires };
+        self.store().new_token(&order).unwrap()
     }
 
     /// Sends a request from this machine.
