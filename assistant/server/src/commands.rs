@@ -6,6 +6,7 @@ pub mod demo;
 pub mod doctor;
 pub mod engine;
 pub mod incident;
+pub mod policy;
 pub mod serve;
 
 /// Why a command did not do its work. The message is one line that says what to do.

@@ -31,6 +31,14 @@ struct RawConfig {
     cli: RawCli,
     #[serde(default)]
     evidence: RawEvidence,
+    #[serde(default)]
+    policies: RawPolicies,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawPolicies {
+    dir: Option<PathBuf>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -106,6 +114,8 @@ pub struct Config {
     pub cli_principal: Option<String>,
     /// Days for which evidence points are kept.
     pub keep_days: i64,
+    /// The site's own policies; the shipped ones otherwise.
+    pub policies_dir: Option<PathBuf>,
     /// The binary to start as the engine; the running one unless given.
     pub program: Option<PathBuf>,
 }
@@ -162,7 +172,7 @@ fn read(path: &Path) -> Result<RawConfig, ConfigError> {
 fn overlay(raw: RawConfig, env: &dyn Fn(&str) -> Option<String>) -> RawConfig {
     let path = |name: &str, file: Option<PathBuf>| env(name).map(PathBuf::from).or(file);
     let text = |name: &str, file: Option<String>| env(name).or(file);
-    let RawConfig { data_dir, listen, engine, clickhouse, audit, cli, evidence } = raw;
+    let RawConfig { data_dir, listen, engine, clickhouse, audit, cli, evidence, policies } = raw;
     RawConfig {
         data_dir: path("SIGHTLINE_DATA_DIR", data_dir),
         listen: text("SIGHTLINE_LISTEN", listen),
@@ -176,11 +186,12 @@ fn overlay(raw: RawConfig, env: &dyn Fn(&str) -> Option<String>) -> RawConfig {
         audit: RawAudit { key_file: path("SIGHTLINE_AUDIT_KEY_FILE", audit.key_file) },
         cli: RawCli { principal: text("SIGHTLINE_CLI_PRINCIPAL", cli.principal) },
         evidence: RawEvidence { keep_days: text("SIGHTLINE_EVIDENCE_KEEP_DAYS", evidence.keep_days) },
+        policies: RawPolicies { dir: path("SIGHTLINE_POLICIES_DIR", policies.dir) },
     }
 }
 
 fn check(raw: RawConfig, flags: &Flags) -> Result<Config, ConfigError> {
-    let RawConfig { data_dir, listen, engine, clickhouse, audit, cli, evidence } = raw;
+    let RawConfig { data_dir, listen, engine, clickhouse, audit, cli, evidence, policies } = raw;
     let mut faults = Vec::new();
     let listen = flags.listen.clone().or(listen).unwrap_or_else(|| DEFAULT_LISTEN.to_owned());
     let address = listen.parse::<SocketAddr>();
@@ -217,6 +228,7 @@ fn check(raw: RawConfig, flags: &Flags) -> Result<Config, ConfigError> {
             audit_key_file: audit.key_file,
             cli_principal: cli.principal,
             keep_days,
+            policies_dir: policies.dir,
             program: None,
         }),
         Ok(_) | Err(_) => Err(ConfigError { faults }),

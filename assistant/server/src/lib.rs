@@ -9,6 +9,7 @@ pub mod commands;
 pub mod config;
 pub mod http;
 pub mod output;
+pub mod policies;
 pub mod quota;
 pub mod room;
 pub mod stations;

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use tokio::signal::unix::{SignalKind, signal};
+use tokio::task::JoinHandle;
 
 use super::demo::{self, Login};
 use super::{CommandError, failed};
@@ -10,6 +11,7 @@ use crate::answers::Answers;
 use crate::config::Config;
 use crate::http::{Service, bind, router, serve as serve_http};
 use crate::output;
+use crate::policies::PolicyWatch;
 use crate::room::Room;
 use crate::stations::{Data, Stations};
 use crate::tokens::Tokens;
@@ -26,6 +28,7 @@ pub async fn serve(config: &Config, with_demo: bool) -> Result<(), CommandError>
     let loaded = if with_demo { Some(demo::load(config, &room).await?) } else { None };
     let data = if with_demo { Data::Database(demo::DATABASE) } else { Data::Own };
     let stations = Stations::open_in(config, room, data).await.map_err(failed)?;
+    let watch = watch(config, &stations)?;
     let mut tokens = Tokens::open(&config.data_dir).map_err(failed)?;
     match &loaded {
         Some(loaded) => {
@@ -43,8 +46,26 @@ pub async fn serve(config: &Config, with_demo: bool) -> Result<(), CommandError>
         output::note("stopping: running answers may finish");
     };
     serve_http(listener, router(service), stop).await;
+    if let Some(watch) = watch {
+        watch.abort();
+    }
     stations.close().await;
     Ok(())
+}
+
+/// Keeps the policies up to date with the site's files, if it has its own.
+fn watch(config: &Config, stations: &Stations) -> Result<Option<JoinHandle<()>>, CommandError> {
+    let Some(dir) = config.policies_dir.clone() else { return Ok(None) };
+    let hangups = signal(SignalKind::hangup()).map_err(failed)?;
+    let assistant = &stations.assistant;
+    let watch = PolicyWatch::new(
+        dir,
+        stations.policies_digest.clone(),
+        Arc::clone(&assistant.policies),
+        Arc::clone(&assistant.audit),
+        Arc::clone(&assistant.clock),
+    );
+    Ok(Some(tokio::spawn(watch.run(hangups))))
 }
 
 /// Resolves on Ctrl-C or SIGTERM.
