@@ -11,6 +11,7 @@ pub mod config;
 pub mod http;
 mod identity;
 pub mod output;
+pub mod policies;
 pub mod quota;
 mod retention;
 pub mod review;
