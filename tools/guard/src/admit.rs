@@ -65,8 +65,8 @@ impl Guard {
         if !decision.allowed() {
             return Err(Refusal::Denied { reasons: decision.reasons().to_vec() });
         }
-        let tenants = decision.scope().map(|scope| scope.tenants()).filter(|tenants| !tenants.is_empty());
-        let tenants = tenants.ok_or(Refusal::NoRows)?;
+        let scope = decision.scope().filter(|scope| !scope.tenants().is_empty()).ok_or(Refusal::NoRows)?;
+        let tenants = scope.tenants();
         let dataset = query.dataset();
         let unmapped = || Refusal::Unmapped { dataset, what: "table".to_owned() };
         let table = self.mapping.table(dataset).ok_or_else(unmapped)?;
@@ -85,9 +85,9 @@ impl Guard {
             check_estimate(estimate, limits, bytes_left)?;
         }
 
-        let (meant, params) = lower(query, table, tenants, window)?;
+        let (meant, params) = lower(query, table, scope, window)?;
         let sql = emit(&meant);
-        let meant_with = Meant { select: &meant, params: &params, tenants, mapping: &self.mapping };
+        let meant_with = Meant { select: &meant, params: &params, scope, mapping: &self.mapping };
         check::verify(&sql, meant_with, &self.passed).map_err(|faults| Refusal::Unverified { faults })?;
 
         let bounds = Bounds {
