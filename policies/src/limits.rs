@@ -1,12 +1,14 @@
-//! How much a role may read.
+//! How much a role may read, and a role of one tenant.
+
+mod parse;
+#[cfg(test)]
+mod tests;
 
 use std::collections::BTreeMap;
 
-use serde::Deserialize;
-use sightline_model::Role;
-use toml::Spanned;
+use sightline_model::{Principal, Role, TenantScope};
 
-use crate::error::{Fault, Source};
+pub(crate) use parse::parse;
 
 /// The bounds of one principal. The last four bound the principal, the others one query.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,97 +41,65 @@ pub struct Limits {
     pub tokens_per_day: u64,
 }
 
-impl Limits {
-    /// The bounds that let nothing through: what holds where no limits are known.
-    pub(crate) const NOTHING: Self = Self {
-        max_range_seconds: 0,
-        max_points: 0,
-        max_series: 0,
-        max_result_rows: 0,
-        max_result_bytes: 0,
-        max_rows_read: 0,
-        max_bytes_read: 0,
-        max_memory_bytes: 0,
-        max_seconds: 0,
-        max_concurrent: 0,
-        questions_per_minute: 0,
-        bytes_per_day: 0,
-        tokens_per_day: 0,
+/// What the names of all bounds are, for code that must miss none of them.
+macro_rules! for_every_limit {
+    ($macro:ident) => {
+        $macro! {
+            max_range_seconds, max_points, max_series, max_result_rows, max_result_bytes, max_rows_read, max_bytes_read,
+            max_memory_bytes, max_seconds, max_concurrent, questions_per_minute, bytes_per_day, tokens_per_day
+        }
     };
 }
+pub(crate) use for_every_limit;
 
-/// One role's table as it is written.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct RawLimits {
-    max_range_seconds: Spanned<u64>,
-    max_points: Spanned<u64>,
-    max_series: Spanned<u64>,
-    max_result_rows: Spanned<u64>,
-    max_result_bytes: Spanned<u64>,
-    max_rows_read: Spanned<u64>,
-    max_bytes_read: Spanned<u64>,
-    max_memory_bytes: Spanned<u64>,
-    max_seconds: Spanned<u64>,
-    max_concurrent: Spanned<u64>,
-    questions_per_minute: Spanned<u64>,
-    bytes_per_day: Spanned<u64>,
-    tokens_per_day: Spanned<u64>,
-}
+macro_rules! arithmetic {
+    ($($name:ident),*) => {
+        impl Limits {
+            /// The bounds that let nothing through: what holds where no limits are known.
+            pub(crate) const NOTHING: Self = Self { $($name: 0),* };
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct RawFile {
-    viewer: RawLimits,
-    operator: RawLimits,
-    admin: RawLimits,
-    auditor: RawLimits,
-}
-
-/// The limits of every role, or what is wrong with the text.
-pub(crate) fn parse(source: Source<'_>) -> Result<BTreeMap<Role, Limits>, Vec<Fault>> {
-    let RawFile { viewer, operator, admin, auditor } = toml::from_str(source.text)
-        .map_err(|error| vec![source.fault(error.span().map(|span| span.start), error.message())])?;
-    let mut faults = Vec::new();
-    let limits = [(Role::Viewer, viewer), (Role::Operator, operator), (Role::Admin, admin), (Role::Auditor, auditor)]
-        .into_iter()
-        .map(|(role, raw)| (role, raw.checked(source, &mut faults)))
-        .collect();
-    if faults.is_empty() { Ok(limits) } else { Err(faults) }
-}
-
-impl RawLimits {
-    fn checked(self, source: Source<'_>, faults: &mut Vec<Fault>) -> Limits {
-        let mut positive = |name: &str, value: &Spanned<u64>| {
-            if *value.get_ref() == 0 {
-                let what =
-                    format!("`{name}` is 0, which would refuse everything; give at least 1, or take the rule away");
-                faults.push(source.fault(Some(value.span().start), what));
+            /// The lower of both in every bound.
+            fn least(self, other: &Self) -> Self {
+                Self { $($name: self.$name.min(other.$name)),* }
             }
-            *value.get_ref()
-        };
-        let limits = Limits {
-            max_range_seconds: positive("max_range_seconds", &self.max_range_seconds),
-            max_points: positive("max_points", &self.max_points),
-            max_series: positive("max_series", &self.max_series),
-            max_result_rows: positive("max_result_rows", &self.max_result_rows),
-            max_result_bytes: positive("max_result_bytes", &self.max_result_bytes),
-            max_rows_read: positive("max_rows_read", &self.max_rows_read),
-            max_bytes_read: positive("max_bytes_read", &self.max_bytes_read),
-            max_memory_bytes: positive("max_memory_bytes", &self.max_memory_bytes),
-            max_seconds: positive("max_seconds", &self.max_seconds),
-            max_concurrent: positive("max_concurrent", &self.max_concurrent),
-            questions_per_minute: positive("questions_per_minute", &self.questions_per_minute),
-            bytes_per_day: positive("bytes_per_day", &self.bytes_per_day),
-            tokens_per_day: positive("tokens_per_day", &self.tokens_per_day),
-        };
-        if limits.bytes_per_day < limits.max_bytes_read {
-            let what = format!(
-                "`bytes_per_day` ({}) is less than `max_bytes_read` ({}), so one query could use up more than a day; raise the one or lower the other",
-                limits.bytes_per_day, limits.max_bytes_read
-            );
-            faults.push(source.fault(Some(self.bytes_per_day.span().start), what));
         }
-        limits
+    };
+}
+for_every_limit!(arithmetic);
+
+/// The limits of every role, and of roles of tenants that have their own.
+#[derive(Debug)]
+pub(crate) struct LimitSet {
+    /// Guaranteed: every role is there.
+    roles: BTreeMap<Role, Limits>,
+    /// By tenant, then role: a viewer's and an operator's.
+    tenants: BTreeMap<String, BTreeMap<Role, Limits>>,
+    /// Where each tenant's table stands, bytes.
+    places: BTreeMap<String, usize>,
+}
+
+impl LimitSet {
+    /// The limits of this principal: those of its role; where its tenants have their own, the least of them in every bound, so that
+    /// a second tenant never widens the first. An admin belongs to no tenant, so no tenant's table touches it.
+    pub(crate) fn of(&self, principal: &Principal) -> Limits {
+        let base = self.roles.get(&principal.role).unwrap_or(&Limits::NOTHING);
+        let own =
+            |tenant: &String| self.tenants.get(tenant).and_then(|roles| roles.get(&principal.role)).unwrap_or(base);
+        match &principal.tenants {
+            TenantScope::All => base.clone(),
+            TenantScope::Only(tenants) => {
+                tenants.iter().map(own).cloned().reduce(|least, own| least.least(&own)).unwrap_or_else(|| base.clone())
+            }
+        }
+    }
+
+    /// All limits that somebody may have.
+    pub(crate) fn all(&self) -> impl Iterator<Item = &Limits> {
+        self.roles.values().chain(self.tenants.values().flat_map(BTreeMap::values))
+    }
+
+    /// The tenants that have their own, each with the byte where its table stands.
+    pub(crate) fn tenants(&self) -> impl Iterator<Item = (&str, usize)> {
+        self.places.iter().map(|(tenant, place)| (tenant.as_str(), *place))
     }
 }

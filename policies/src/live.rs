@@ -8,12 +8,13 @@ use crate::policies::Policies;
 #[derive(Debug)]
 pub struct LivePolicies {
     current: RwLock<Arc<Policies>>,
+    refused: RwLock<Option<String>>,
 }
 
 impl LivePolicies {
     /// Begins with this set.
     pub fn new(policies: Policies) -> Self {
-        Self { current: RwLock::new(Arc::new(policies)) }
+        Self { current: RwLock::new(Arc::new(policies)), refused: RwLock::new(None) }
     }
 
     /// The set in force now.
@@ -25,6 +26,17 @@ impl LivePolicies {
     /// Puts this set in the place of the one in force.
     pub fn replace(&self, policies: Policies) {
         *self.current.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(policies);
+        self.note_refused(None);
+    }
+
+    /// Notes why a newer set was not taken, or that there is none.
+    pub fn note_refused(&self, why: Option<String>) {
+        *self.refused.write().unwrap_or_else(PoisonError::into_inner) = why;
+    }
+
+    /// Why a newer set was not taken; none while the newest is the one in force.
+    pub fn refused(&self) -> Option<String> {
+        self.refused.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
@@ -37,7 +49,11 @@ mod tests {
     fn who_took_the_policies_keeps_them_and_the_next_request_sees_the_new_ones() {
         let live = LivePolicies::new(Policies::builtin().unwrap());
         let before = live.now();
+        live.note_refused(Some("a fault".to_owned()));
+        assert!(std::sync::Arc::ptr_eq(&before, &live.now()));
+        assert_eq!(live.refused().as_deref(), Some("a fault"));
         live.replace(Policies::builtin().unwrap());
         assert!(!std::sync::Arc::ptr_eq(&before, &live.now()));
+        assert_eq!(live.refused(), None);
     }
 }

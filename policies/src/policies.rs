@@ -7,7 +7,7 @@ use sightline_model::{Dataset, Principal, Role, TenantScope};
 
 use crate::decision::{Decision, OwnRows, RowScope};
 use crate::identity::{Identity, OidcIssuer};
-use crate::limits::Limits;
+use crate::limits::{LimitSet, Limits};
 use crate::memo::{Memo, Reading};
 use crate::principals;
 use crate::request::{Action, Request, ResourceKind};
@@ -17,7 +17,7 @@ use crate::rules::{Asker, Rules, Target, Verdict, Via};
 #[derive(Debug)]
 pub struct Policies {
     pub(crate) rules: Rules,
-    pub(crate) limits: BTreeMap<Role, Limits>,
+    pub(crate) limits: LimitSet,
     pub(crate) principals: BTreeMap<String, Principal>,
     pub(crate) identity: Identity,
     pub(crate) memo: Memo,
@@ -30,7 +30,7 @@ const ANY_TENANT: &str = "any";
 const NOT_ITS_JOB: &str = "it may read only its own jobs; ask about one of them by its id";
 
 /// Roles from the least to the most, for naming whom to ask.
-const ROLES: [Role; 4] = [Role::Viewer, Role::Operator, Role::Admin, Role::Auditor];
+pub(crate) const ROLES: [Role; 4] = [Role::Viewer, Role::Operator, Role::Admin, Role::Auditor];
 
 impl Policies {
     /// Whether a query of a tool may read a dataset, and the rows of which tenants.
@@ -114,10 +114,16 @@ impl Policies {
         )
     }
 
-    /// The bounds of this principal.
+    /// The bounds of this principal: its role's, or those of its tenants where they have their own.
+    ///
+    /// Of the two budgets of a day, each is the account's that the principal draws on: a tenant's, if it belongs to one alone.
     pub fn limits(&self, principal: &Principal) -> Limits {
-        // INVARIANT: `limits::parse` fills every role.
-        self.limits.get(&principal.role).cloned().unwrap_or(Limits::NOTHING)
+        self.limits.of(principal)
+    }
+
+    /// All bounds that somebody may have, listed or not.
+    pub fn all_limits(&self) -> Vec<Limits> {
+        self.limits.all().cloned().collect()
     }
 
     /// The principal of this id, if the policy files name it.
@@ -128,6 +134,21 @@ impl Policies {
     /// Every principal that the policy files name, by id.
     pub fn principals(&self) -> Vec<Principal> {
         self.principals.values().cloned().collect()
+    }
+
+    /// The ids of all rules.
+    pub fn rules(&self) -> Vec<&str> {
+        self.rules.ids().collect()
+    }
+
+    /// How many examples the rules carry; all of them hold.
+    pub fn examples(&self) -> usize {
+        self.rules.examples()
+    }
+
+    /// How many users of Slack stand for a principal.
+    pub fn slack_users(&self) -> usize {
+        self.identity.slack_users.len().saturating_add(self.identity.slack_emails.len())
     }
 
     /// The identity providers whose tokens are taken.
@@ -146,7 +167,7 @@ impl Policies {
             TenantScope::Only(own) => own.iter().cloned().collect(),
             TenantScope::All => Vec::new(),
         });
-        listed.chain(self.issuers().iter().flat_map(OidcIssuer::tenants).map(str::to_owned)).collect()
+        listed.chain(self.identity.issuers.iter().flat_map(OidcIssuer::tenants).map(str::to_owned)).collect()
     }
 
     fn decide_anew(&self, request: &Request<'_>, reading: &Reading<'_>) -> Decision {

@@ -2,7 +2,7 @@ use std::collections::BTreeSet;
 
 use sightline_model::{Dataset, Principal, Role, TenantScope};
 
-use crate::{Action, Decision, Policies, Request, bundle_principal};
+use crate::{Action, Decision, Policies, Request, Source, Sources, bundle_principal};
 
 fn tenants(names: &[&str]) -> BTreeSet<String> {
     names.iter().map(|&name| name.to_owned()).collect()
@@ -21,9 +21,22 @@ fn scope(decision: &Decision) -> Option<BTreeSet<String>> {
 }
 
 #[test]
-fn the_matrix_of_the_shipped_policies_is_as_reviewed() {
-    let known = tenants(&["atlas", "borealis"]);
-    insta::assert_snapshot!("matrix", policies().matrix("any", &known));
+fn tools_that_a_rule_tells_apart_stand_apart_in_the_matrix() {
+    let fence = Source {
+        name: "rules/fence.cedar",
+        text: "@id(\"fence\")\n@reason(\"r\")\n@deny(\"operator@t read_logs t tool=search_logs\")\nforbid (principal, action == Action::\"read_logs\", resource) when { context.tool == \"search_logs\" };",
+    };
+    let rules = [Sources::SHIPPED.rules, &[fence]].concat();
+    let fenced = Policies::from_sources(&Sources { rules: &rules, ..Sources::SHIPPED }).unwrap();
+    let tools = ["metric_range", "search_logs", "metric_rank"];
+    let heads = |policies: &Policies| -> Vec<String> {
+        let matrix = policies.matrix(&tools, "atlas");
+        matrix.lines().filter(|line| line.ends_with(':')).map(str::to_owned).collect()
+    };
+    assert_eq!(heads(&policies()), ["Reads through metric_range, search_logs, metric_rank:", "Everything else:"]);
+    let mut apart = heads(&fenced);
+    apart.sort();
+    assert_eq!(apart, ["Everything else:", "Reads through metric_range, metric_rank:", "Reads through search_logs:"]);
 }
 
 #[test]

@@ -9,14 +9,14 @@ use toml::Spanned;
 use crate::error::{Fault, Source};
 
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "tables")]
 struct RawFile {
     #[serde(default)]
     principal: Vec<RawPrincipal>,
 }
 
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a table `[[principal]]`")]
 struct RawPrincipal {
     id: Spanned<String>,
     role: Spanned<String>,

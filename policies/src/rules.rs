@@ -185,6 +185,20 @@ impl Rules {
         rules.iter().filter_map(|rule| self.reasons.get(rule)).cloned().collect()
     }
 
+    /// The ids of the rules.
+    pub(crate) fn ids(&self) -> impl Iterator<Item = &str> {
+        self.reasons.keys().map(String::as_str)
+    }
+
+    /// How many examples they carry.
+    pub(crate) fn examples(&self) -> usize {
+        let of = |policy: &Policy| -> usize {
+            let texts = [Expected::Allow, Expected::Deny].map(Expected::annotation);
+            texts.into_iter().filter_map(|key| annotated(policy, key)).map(|text| examples::texts(text).count()).sum()
+        };
+        self.set.policies().map(of).sum()
+    }
+
     fn request(
         &self,
         user: EntityUid,

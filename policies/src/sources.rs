@@ -57,11 +57,16 @@ impl Policies {
             (Some(source), Ok(principals)) => identity::parse(source, principals).map_err(|found| faults.extend(found)),
             (None, Ok(_)) | (_, Err(())) => Ok(Identity::default()),
         };
-        match (rules, limits, principals, identity) {
-            (Ok(rules), Ok(limits), Ok(principals), Ok(identity)) => {
-                Ok(Self { rules, limits, principals, identity, memo: Memo::default() })
-            }
-            _ => Err(PolicyErrors::new(faults)),
-        }
+        let (Ok(rules), Ok(limits), Ok(principals), Ok(identity)) = (rules, limits, principals, identity) else {
+            return Err(PolicyErrors::new(faults));
+        };
+        let policies = Self { rules, limits, principals, identity, memo: Memo::default() };
+        let known = policies.tenants();
+        let strangers = policies.limits.tenants().filter(|(tenant, _)| !known.contains(*tenant));
+        let faults: Vec<Fault> = strangers.map(|(tenant, place)| {
+            let what = format!("nobody belongs to the tenant `{tenant}`, so these limits bind nobody; correct its name, or add its principals first");
+            sources.limits.fault(Some(place), what)
+        }).collect();
+        if faults.is_empty() { Ok(policies) } else { Err(PolicyErrors::new(faults)) }
     }
 }

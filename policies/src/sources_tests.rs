@@ -85,6 +85,10 @@ fn broken_schemas_limits_and_principals_are_refused_with_file_line_and_what_to_d
             "limits: a day under a query",
             limits(&LIMITS.replacen("bytes_per_day = 250_000_000_000", "bytes_per_day = 1", 1)),
         ),
+        (
+            "limits: a tenant of nobody",
+            limits(&format!("{LIMITS}\n[tenant.borealis]\nmax_points = 1\n[tenant.atlsa]\nmax_points = 1")),
+        ),
         ("principals: unknown key", principals("[[principal]]\nid = \"a@b\"\nrole = \"viewer\"\nteam = \"x\"")),
         ("principals: unknown role", principals("[[principal]]\nid = \"a@b\"\nrole = \"root\"")),
         (

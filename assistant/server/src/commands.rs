@@ -7,6 +7,7 @@ pub mod doctor;
 pub mod engine;
 pub mod incident;
 pub mod serve;
+pub mod token;
 
 /// Why a command did not do its work. The message is one line that says what to do.
 #[derive(Debug, thiserror::Error)]

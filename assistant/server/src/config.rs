@@ -31,6 +31,14 @@ struct RawConfig {
     cli: RawCli,
     #[serde(default)]
     evidence: RawEvidence,
+    #[serde(default)]
+    server: RawServer,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawServer {
+    public_url: Option<String>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -106,6 +114,8 @@ pub struct Config {
     pub cli_principal: Option<String>,
     /// Days for which evidence points are kept.
     pub keep_days: i64,
+    /// Under which URL browsers reach the service; none where that is the address it listens on.
+    pub public_url: Option<String>,
     /// The binary to start as the engine; the running one unless given.
     pub program: Option<PathBuf>,
 }
@@ -162,7 +172,7 @@ fn read(path: &Path) -> Result<RawConfig, ConfigError> {
 fn overlay(raw: RawConfig, env: &dyn Fn(&str) -> Option<String>) -> RawConfig {
     let path = |name: &str, file: Option<PathBuf>| env(name).map(PathBuf::from).or(file);
     let text = |name: &str, file: Option<String>| env(name).or(file);
-    let RawConfig { data_dir, listen, engine, clickhouse, audit, cli, evidence } = raw;
+    let RawConfig { data_dir, listen, engine, clickhouse, audit, cli, evidence, server } = raw;
     RawConfig {
         data_dir: path("SIGHTLINE_DATA_DIR", data_dir),
         listen: text("SIGHTLINE_LISTEN", listen),
@@ -176,11 +186,12 @@ fn overlay(raw: RawConfig, env: &dyn Fn(&str) -> Option<String>) -> RawConfig {
         audit: RawAudit { key_file: path("SIGHTLINE_AUDIT_KEY_FILE", audit.key_file) },
         cli: RawCli { principal: text("SIGHTLINE_CLI_PRINCIPAL", cli.principal) },
         evidence: RawEvidence { keep_days: text("SIGHTLINE_EVIDENCE_KEEP_DAYS", evidence.keep_days) },
+        server: RawServer { public_url: text("SIGHTLINE_SERVER_PUBLIC_URL", server.public_url) },
     }
 }
 
 fn check(raw: RawConfig, flags: &Flags) -> Result<Config, ConfigError> {
-    let RawConfig { data_dir, listen, engine, clickhouse, audit, cli, evidence } = raw;
+    let RawConfig { data_dir, listen, engine, clickhouse, audit, cli, evidence, server } = raw;
     let mut faults = Vec::new();
     let listen = flags.listen.clone().or(listen).unwrap_or_else(|| DEFAULT_LISTEN.to_owned());
     let address = listen.parse::<SocketAddr>();
@@ -208,6 +219,11 @@ fn check(raw: RawConfig, flags: &Flags) -> Result<Config, ConfigError> {
             database: clickhouse.database.unwrap_or_else(|| "sightline".to_owned()),
         }
     });
+    if let Some(url) = server.public_url.as_deref().filter(|url| !is_origin(url)) {
+        faults.push(format!(
+            "`server.public_url` is `{url}`; write a scheme and a host, like `https://sightline.example.com`"
+        ));
+    }
     match address {
         Ok(listen) if faults.is_empty() => Ok(Config {
             data_dir: flags.data_dir.clone().or(data_dir).unwrap_or_else(|| PathBuf::from(DEFAULT_DATA_DIR)),
@@ -217,10 +233,21 @@ fn check(raw: RawConfig, flags: &Flags) -> Result<Config, ConfigError> {
             audit_key_file: audit.key_file,
             cli_principal: cli.principal,
             keep_days,
+            public_url: server.public_url,
             program: None,
         }),
         Ok(_) | Err(_) => Err(ConfigError { faults }),
     }
+}
+
+/// Whether this is a scheme, a host and perhaps a port: cookies and origins know no path.
+fn is_origin(url: &str) -> bool {
+    let name = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://"));
+    let is_name = |name: &str| {
+        let part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | ':' | '[' | ']');
+        !name.is_empty() && name.chars().all(part)
+    };
+    name.is_some_and(|name| is_name(name.strip_suffix('/').unwrap_or(name)))
 }
 
 #[cfg(test)]
@@ -259,6 +286,20 @@ mod tests {
         std::fs::write(&file, "[clickhouse]\npassword = \"hunter2\" oops\n").unwrap();
         let error = Config::load(&flags, &no_env).unwrap_err().to_string();
         assert!(error.contains("line 2") && !error.contains("hunter2"), "{error}");
+    }
+
+    #[test]
+    fn a_public_url_is_a_scheme_and_a_host() {
+        let with = |url: &'static str| {
+            let env = move |name: &str| (name == "SIGHTLINE_SERVER_PUBLIC_URL").then(|| url.to_owned());
+            Config::load(&Flags::default(), &env).map(|config| config.public_url)
+        };
+        for url in ["https://sightline.example.com", "http://127.0.0.1:8787/", "https://[::1]:8443"] {
+            assert_eq!(with(url).unwrap().as_deref(), Some(url));
+        }
+        for url in ["sightline.example.com", "https://", "https://a/b", "ftp://a", "https://a b", "https://u@h"] {
+            assert!(with(url).unwrap_err().to_string().contains("server.public_url"), "{url}");
+        }
     }
 
     #[test]

@@ -227,7 +227,8 @@ fn catalogue(bundle: Option<&LoadedBundle>) -> Result<Arc<Catalogue>, OpenError>
     Ok(Arc::new(catalogue))
 }
 
-fn audit_log(config: &Config) -> Result<SqliteAudit, OpenError> {
+/// The audit log of the data folder; several processes may have it open.
+pub(crate) fn audit_log(config: &Config) -> Result<SqliteAudit, OpenError> {
     let key_file = config.audit_key_file.clone().unwrap_or_else(|| config.data_dir.join("audit.key"));
     let mut for_key = [0_u8; 32];
     let mut for_id = [0_u8; 16];

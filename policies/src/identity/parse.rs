@@ -17,7 +17,7 @@ const MOST_LEEWAY: u64 = 300;
 const LEEWAY: u64 = 60;
 
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "tables")]
 struct RawFile {
     #[serde(default)]
     oidc: Vec<RawIssuer>,
@@ -26,7 +26,7 @@ struct RawFile {
 }
 
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a table `[[oidc]]`")]
 struct RawIssuer {
     name: Option<Spanned<String>>,
     issuer: Spanned<String>,
@@ -53,7 +53,7 @@ enum OneOrMore {
 }
 
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a table `[[slack]]`")]
 struct RawSlack {
     user: Option<Spanned<String>>,
     email: Option<Spanned<String>>,

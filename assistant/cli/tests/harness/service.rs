@@ -13,7 +13,7 @@ use reqwest::{Method, RequestBuilder, Response};
 use serde_json::{Value, json};
 use sightline_audit::{AuditKey, AuditReader, Filter, QuestionLine, Verdict};
 use sightline_engine::engine_address;
-use sightline_server::Tokens;
+use sightline_server::{IdentityStore, TokenOrder};
 
 use crate::harness::canary::Watch;
 use crate::harness::{command, signal, wait_until};
@@ -156,8 +156,13 @@ impl Service {
 
 /// A token for each of these.
 fn tokens(data_dir: &Path, principals: &[&'static str]) -> Vec<(&'static str, String)> {
-    let mut store = Tokens::open(data_dir).unwrap();
-    principals.iter().map(|&who| (who, store.replace(who, Timestamp::UNIX_EPOCH).unwrap())).collect()
+    let store = IdentityStore::open(data_dir).unwrap();
+    let token = |who: &&'static str| {
+        let (label, created) = (String::new(), Timestamp::UNIX_EPOCH);
+        let order = TokenOrder { principal: (*who).to_owned(), label, created, expires: None };
+        (*who, store.new_token(&order).unwrap().text)
+    };
+    principals.iter().map(token).collect()
 }
 
 /// An address that leads to the service; what it answers is kept.

@@ -58,7 +58,7 @@ pub fn admin_sql(config: &Config, tenants: Vec<String>) -> Result<(), CommandErr
 
 /// The widest bounds of any principal: the server's own limit for the user as whom all of them read.
 fn widest(policies: &Policies) -> Bounds {
-    let limits: Vec<Limits> = policies.principals().iter().map(|principal| policies.limits(principal)).collect();
+    let limits: Vec<Limits> = policies.all_limits();
     let most = |bound: fn(&Limits) -> u64| limits.iter().map(bound).max().unwrap_or_default();
     Bounds {
         max_rows_to_read: most(|limits| limits.max_rows_read),

@@ -6,9 +6,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use sightline_core::Assistant;
 use tokio::sync::{Semaphore, watch};
 
+use super::site::Site;
 use crate::answers::Answers;
 use crate::audit_watch::WatchedAudit;
-use crate::tokens::Tokens;
+use crate::identity::Identity;
 
 /// The most questions answered at once; more get a clear 503 with `Retry-After` instead of a queue that grows.
 const MAX_QUESTIONS: usize = 256;
@@ -22,7 +23,8 @@ pub struct Service {
 struct Inner {
     assistant: Arc<Assistant>,
     audit: Arc<WatchedAudit>,
-    tokens: Tokens,
+    identity: Identity,
+    site: Site,
     answers: Answers,
     running: Mutex<HashMap<String, Running>>,
     slots: Arc<Semaphore>,
@@ -36,9 +38,15 @@ struct Running {
 
 impl Service {
     /// A service over these stations.
-    pub fn new(assistant: Arc<Assistant>, audit: Arc<WatchedAudit>, tokens: Tokens, answers: Answers) -> Self {
+    pub fn new(
+        assistant: Arc<Assistant>,
+        audit: Arc<WatchedAudit>,
+        identity: Identity,
+        site: Site,
+        answers: Answers,
+    ) -> Self {
         let slots = Arc::new(Semaphore::new(MAX_QUESTIONS));
-        Self { inner: Arc::new(Inner { assistant, audit, tokens, answers, running: Mutex::default(), slots }) }
+        Self { inner: Arc::new(Inner { assistant, audit, identity, site, answers, running: Mutex::default(), slots }) }
     }
 
     /// The stations.
@@ -54,9 +62,14 @@ impl Service {
         self.inner.audit.health()
     }
 
-    /// The tokens.
-    pub fn tokens(&self) -> &Tokens {
-        &self.inner.tokens
+    /// Who holds which credential.
+    pub fn identity(&self) -> &Identity {
+        &self.inner.identity
+    }
+
+    /// Under which address it is reached.
+    pub(crate) fn site(&self) -> &Site {
+        &self.inner.site
     }
 
     /// The answers whose evidence can still be looked at.
