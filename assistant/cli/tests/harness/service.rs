@@ -45,13 +45,7 @@ impl Service {
 
     /// The same, with tokens for these principals.
     pub(crate) fn start_for(data_dir: &Path, principals: &[&'static str], environment: &[(&str, &str)]) -> Self {
-        let store = IdentityStore::open(data_dir).unwrap();
-        let token = |who: &'static str| {
-            let (label, created) = (String::new(), Timestamp::UNIX_EPOCH);
-            let order = TokenOrder { principal: who.to_owned(), label, created, expires: None };
-            (who, store.new_token(&order).unwrap().text)
-        };
-        let tokens = principals.iter().copied().map(token).collect();
+        let tokens = tokens(data_dir, principals);
         let mut process = command(data_dir, &["serve", "--listen", "127.0.0.1:0"])
             .envs(environment.iter().copied())
             .stdout(Stdio::null())
@@ -162,8 +156,13 @@ impl Service {
 
 /// A token for each of these.
 fn tokens(data_dir: &Path, principals: &[&'static str]) -> Vec<(&'static str, String)> {
-    let mut store = Tokens::open(data_dir).unwrap();
-    principals.iter().map(|&who| (who, store.replace(who, Timestamp::UNIX_EPOCH).unwrap())).collect()
+    let store = IdentityStore::open(data_dir).unwrap();
+    let token = |who: &&'static str| {
+        let (label, created) = (String::new(), Timestamp::UNIX_EPOCH);
+        let order = TokenOrder { principal: (*who).to_owned(), label, created, expires: None };
+        (*who, store.new_token(&order).unwrap().text)
+    };
+    principals.iter().map(token).collect()
 }
 
 /// An address that leads to the service; what it answers is kept.
