@@ -1,6 +1,6 @@
 //! Searching the log as a reviewer does: questions and events in one list, the newest first, page by page.
 
-mod sql;
+pub(crate) mod sql;
 
 use std::collections::{BTreeMap, BTreeSet};
 
