@@ -166,8 +166,8 @@ impl AuditReader {
             .connection
             .prepare_cached(
                 "SELECT b.seq, b.hash, b.body, p.text,
-                   (SELECT count(*) FROM record c WHERE c.question_id = b.question_id AND c.kind = 'call'),
-                   (SELECT c.body FROM record c WHERE c.question_id = b.question_id AND c.kind = 'complete'
+                   (SELECT count(*) FROM record c WHERE c.question_id = b.question_id AND +c.kind = 'call'),
+                   (SELECT c.body FROM record c WHERE c.question_id = b.question_id AND +c.kind = 'complete'
                      ORDER BY c.seq LIMIT 1) AS ended
                  FROM record b LEFT JOIN private p ON p.seq = b.seq
                  WHERE b.kind = 'begin'
@@ -282,7 +282,7 @@ impl AuditReader {
             .connection
             .prepare_cached(
                 "SELECT r.seq, r.hash, r.body, p.text FROM record r LEFT JOIN private p ON p.seq = r.seq
-                 WHERE r.question_id = ?1 AND r.kind = ?2 ORDER BY r.seq",
+                 WHERE r.question_id = ?1 AND +r.kind = ?2 ORDER BY r.seq",
             )
             .map_err(|error| self.failed(&error))?;
         let rows =
