@@ -3,7 +3,6 @@
 //! This crate is thin: it decides nothing about access and says nothing about the data.
 
 mod answers;
-mod audit_log;
 mod audit_watch;
 pub mod clock;
 pub mod commands;

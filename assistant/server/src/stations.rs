@@ -23,6 +23,7 @@ use crate::clock::{SystemClock, UuidIds};
 use crate::config::Config;
 use crate::policies::{PolicyFiles, PolicyFilesError};
 use crate::quota::{LedgerError, Quotas};
+use crate::review::AuditFiles;
 use crate::room::{Room, RoomError};
 
 /// The database of the service's own rows.
@@ -146,7 +147,8 @@ impl Stations {
         let proofs = rows.engine.prove_fence(&mapping, &rows.tenants).await;
         let audit =
             opening.await.map_err(|error| OpenError::Data(format!("the audit log cannot be opened: {error}")))?;
-        let (proofs, audit) = (proofs?, Arc::new(WatchedAudit::new(Arc::new(audit?))));
+        let (proofs, audit) =
+            (proofs?, Arc::new(WatchedAudit::new(Arc::new(audit?)).with_files(AuditFiles::of(config))));
         let catalogue = catalogue(rows.bundle.as_ref())?;
         let latest = rows.bundle.as_ref().and_then(|b| b.latest.checked_add(1.millisecond()).ok());
         let clock: Arc<dyn Clock> = Arc::new(SystemClock::start());

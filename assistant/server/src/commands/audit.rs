@@ -18,12 +18,13 @@ use sightline_policies::{Action, Policies};
 
 use super::ask::listed;
 use super::{CommandError, failed};
-use crate::audit_log;
 use crate::clock::SystemClock;
 use crate::config::Config;
 use crate::output;
+use crate::policies::PolicyFiles;
 use crate::review::{AuditFiles, ReviewError, Reviewer, SearchQuery, UsageQuery};
 use crate::room::make_data_dir;
+use crate::stations;
 
 pub use erase::EraseOptions;
 pub use export::{ExportFormat, ExportOptions};
@@ -105,10 +106,11 @@ pub async fn audit(
 }
 
 fn open(config: &Config, principal: Option<&str>, json: bool) -> Result<Desk, CommandError> {
-    let policies = Policies::builtin().map_err(failed)?;
+    let policies =
+        PolicyFiles::read(config.policies_dir.as_deref()).and_then(|files| files.policies()).map_err(failed)?;
     let principal = named(config, &policies, principal)?;
     make_data_dir(&config.data_dir).map_err(failed)?;
-    let log = audit_log::open(config).map_err(failed)?;
+    let log = stations::audit_log(config).map_err(failed)?;
     Ok(Desk { principal, policies, log, clock: SystemClock::start(), files: AuditFiles::of(config), json })
 }
 
@@ -176,6 +178,7 @@ fn told(error: ReviewError) -> CommandError {
         | ReviewError::Unrecorded(_)
         | ReviewError::Log(_)
         | ReviewError::Unknown
+        | ReviewError::NoKey { .. }
         | ReviewError::Busy
         | ReviewError::Crashed(_) => failed(error),
     }

@@ -3,10 +3,12 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use sightline_audit::AuditReader;
+use sightline_audit::{AuditKey, AuditReader, Check};
+use sightline_core::Clock as _;
 use tokio::sync::Semaphore;
 
 use super::{ReviewError, Verification};
+use crate::clock::SystemClock;
 use crate::config::Config;
 
 /// The files of the audit log.
@@ -37,7 +39,7 @@ impl AuditFiles {
         work: impl FnOnce(&AuditReader) -> Result<T, ReviewError> + Send + 'static,
     ) -> Result<T, ReviewError> {
         let path = self.path();
-        let reading = tokio::task::spawn_blocking(move || work(&crate::audit_log::reader(&path)?));
+        let reading = tokio::task::spawn_blocking(move || work(&AuditReader::open(&path)?));
         reading.await.map_err(|error| ReviewError::Crashed(error.to_string()))?
     }
 
@@ -48,6 +50,13 @@ impl AuditFiles {
     pub async fn verify(&self) -> Result<Verification, ReviewError> {
         let _one = Arc::clone(&self.verifying).try_acquire_owned().map_err(|_| ReviewError::Busy)?;
         let config = Arc::clone(&self.config);
-        self.read(move |reader| Ok(crate::audit_log::examine(&config, reader)?.into())).await
+        self.read(move |reader| examine(&config, reader)).await
     }
+}
+
+fn examine(config: &Config, reader: &AuditReader) -> Result<Verification, ReviewError> {
+    let file = config.audit_key_file.clone().unwrap_or_else(|| config.data_dir.join("audit.key"));
+    let key = AuditKey::load(&file)?.ok_or_else(|| ReviewError::NoKey { file: file.display().to_string() })?;
+    let now = Some(SystemClock::start().now());
+    Ok(reader.examine(&Check { key: &key.public(), copies: &[], now })?.into())
 }
