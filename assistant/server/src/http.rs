@@ -2,8 +2,10 @@
 
 mod auth;
 mod chat;
+mod conversations;
 mod cookie;
 mod evidence;
+mod feedback;
 mod health;
 mod listen;
 mod login;
@@ -19,6 +21,7 @@ mod sessions_tests;
 mod site;
 #[cfg(test)]
 mod test_service;
+mod tools;
 
 use axum::Router;
 use axum::extract::DefaultBodyLimit;

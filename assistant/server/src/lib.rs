@@ -11,10 +11,14 @@ pub mod http;
 mod identity;
 pub mod output;
 pub mod quota;
+mod retention;
 pub mod room;
 pub mod stations;
 
-pub use answers::{Answers, AnswersError, Lookup};
+pub use answers::{
+    AnswerEntry, Answers, AnswersError, ConversationFile, ConversationLine, Conversations, Feedback, KeepDays, Kept,
+    Lookup, Swept, Verdict,
+};
 pub use audit_watch::WatchedAudit;
 pub use config::{Config, ConfigError, Flags};
 pub use identity::{Identity, IdentityError, IdentityStore, NewToken, Token, TokenOrder, TokenState};

@@ -92,7 +92,7 @@ impl AuditLog for SqliteAudit {
         let handed_over = self.hand_over(Kind::Begin, &record);
         Box::pin(async move {
             let (seq, hash) = durable(handed_over).await?;
-            Ok(AuditRef { question_id: record.question_id, seq, hash })
+            Ok(AuditRef { question_id: record.question_id, seq: Some(seq), hash })
         })
     }
 

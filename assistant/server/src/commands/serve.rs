@@ -12,6 +12,7 @@ use crate::config::Config;
 use crate::http::{Service, Site, bind, router, serve as serve_http};
 use crate::identity::{Identity, IdentityStore};
 use crate::output;
+use crate::retention;
 use crate::room::Room;
 use crate::stations::{Data, Stations};
 
@@ -43,6 +44,13 @@ pub async fn serve(config: &Config, with_demo: bool) -> Result<(), CommandError>
     let identity = Identity::new(store, &stations.assistant);
     let site = Site::new(config.public_url.as_deref());
     let service = Service::new(Arc::clone(&stations.assistant), Arc::clone(&stations.audit), identity, site, answers);
+    let sweeping = tokio::spawn({
+        let service = service.clone();
+        async move {
+            let clock = Arc::clone(&service.assistant().clock);
+            retention::keep_sweeping(service.answers(), service.audit().as_ref(), clock.as_ref()).await;
+        }
+    });
     let asked = asked_to_stop()?;
     let stop = async {
         asked.await;
@@ -51,6 +59,7 @@ pub async fn serve(config: &Config, with_demo: bool) -> Result<(), CommandError>
     let recording = tokio::spawn(record_failures(service.clone()));
     serve_http(listener, router(service.clone()), stop).await;
     recording.abort();
+    sweeping.abort();
     service.identity().record_last_failures().await;
     drop(service);
     stations.close().await;

@@ -17,6 +17,8 @@ mod mutations;
 #[cfg(test)]
 mod predicates;
 #[cfg(test)]
+mod recorded;
+#[cfg(test)]
 mod round_trip;
 #[cfg(test)]
 mod sample;
