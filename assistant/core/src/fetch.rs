@@ -1,11 +1,12 @@
 //! One query of a tool, and the record that stands before its rows are handed on.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use sightline_guard::{EngineError, ExecutableQuery, check_result};
 use sightline_model::audit::{Call, DecisionRecord};
 use sightline_model::{Dataset, Principal, QueryId, Read, ResultSet};
-use sightline_policies::{Action, Decision, Limits, Request};
+use sightline_policies::{Action, Decision, JobRows, Limits, Request};
 use sightline_query::{Query, ValidQuery};
 use sightline_tools::Fetched;
 use tracing::Instrument as _;
@@ -27,6 +28,8 @@ pub(crate) struct Behalf<'a> {
     pub(crate) limits: &'a Limits,
     pub(crate) tool: &'static str,
     pub(crate) call: &'a ToolCall,
+    /// The job that the call resolved to, for who may read own jobs only.
+    pub(crate) job: Option<&'a Arc<JobRows>>,
 }
 
 /// A query that ran.
@@ -39,13 +42,13 @@ pub(crate) struct Ran {
 
 /// One query: check, decide, admit, run, record. The rows are handed on only once the record is durable.
 pub(crate) async fn fetch(behalf: Behalf<'_>, round: usize, query: &Query) -> Result<Ran, ToolFailure> {
-    let Behalf { assistant, caller, limits, tool, call } = behalf;
+    let Behalf { assistant, caller, limits, tool, call, job } = behalf;
     let checked = tracing::info_span!("catalogue_check", tool).in_scope(|| assistant.catalogue.check(query));
     let valid = match checked {
         Ok(valid) => valid,
         Err(error) => return Err(attempted(assistant, caller, call, error.into()).await),
     };
-    let decision = decide(assistant, caller.principal, tool, valid.dataset());
+    let decision = decide(assistant, caller.principal, tool, valid.dataset(), job);
     let query_id = QueryId::new(assistant.ids.next());
     let terms =
         Terms { principal: caller.principal, limits, decision: &decision, as_of: caller.as_of, query_id: &query_id };
@@ -95,8 +98,14 @@ pub(crate) fn readable(assistant: &Assistant, principal: &Principal, tool: &str)
     Dataset::ALL.into_iter().filter(may).collect()
 }
 
-pub(crate) fn decide(assistant: &Assistant, principal: &Principal, tool: &str, dataset: Dataset) -> Decision {
-    assistant.policies.now().decide(&Request { principal, tool, dataset, known_tenants: &assistant.tenants, job: None })
+pub(crate) fn decide(
+    assistant: &Assistant,
+    principal: &Principal,
+    tool: &str,
+    dataset: Dataset,
+    job: Option<&Arc<JobRows>>,
+) -> Decision {
+    assistant.policies.now().decide(&Request { principal, tool, dataset, known_tenants: &assistant.tenants, job })
 }
 
 /// The engine names its columns `a0`, `a1`, …; a tool knows them by what it asked for.

@@ -12,6 +12,7 @@ pub mod events;
 mod fetch;
 pub mod ground;
 pub mod offline;
+mod own_job;
 pub mod ports;
 pub mod quota;
 mod records;

@@ -203,7 +203,7 @@ async fn replay_call(
         return Ok((ReplayVerdict::NotAllowed { reason }, None));
     };
     let limits = assistant.policies.now().limits(&request.reviewer);
-    let decision = decide(assistant, &request.reviewer, tool, recorded.dataset());
+    let decision = decide(assistant, &request.reviewer, tool, recorded.dataset(), None);
     let query_id = QueryId::new(assistant.ids.next());
     let terms = Terms {
         principal: &request.reviewer,

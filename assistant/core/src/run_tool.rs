@@ -7,6 +7,7 @@ use sightline_tools::{AnyTool, Fetched, MAX_ROUNDS, Step, ToolContext, ToolOutpu
 
 use crate::assistant::Assistant;
 use crate::fetch::{Behalf, Ran, attempted, fetch, readable};
+use crate::own_job::{Resolved, Scope, resolve};
 use crate::ports::ToolCall;
 use crate::tool_failure::ToolFailure;
 
@@ -53,9 +54,18 @@ pub async fn run_tool(assistant: &Assistant, caller: Caller<'_>, call: &ToolCall
         may_read: &may_read,
         max_rows: u32::try_from(limits.max_result_rows).unwrap_or(u32::MAX),
     };
-    let behalf = Behalf { assistant, caller, limits: &limits, tool: tool.name(), call };
+    let behalf = Behalf { assistant, caller, limits: &limits, tool: tool.name(), call, job: None };
+    let Resolved { scope, mut reads } = resolve(behalf, tool, &context).await?;
+    let job = match &scope {
+        Scope::Whole | Scope::OwnJobs => None,
+        Scope::OwnJob { job, .. } => Some(job),
+        Scope::NoneOfYours(output) => {
+            let wall_ms = assistant.clock.monotonic_ms() - started;
+            return Ok(reads.into_run((**output).clone(), wall_ms));
+        }
+    };
+    let behalf = Behalf { job, ..behalf };
     let mut fetched: Vec<Fetched> = Vec::new();
-    let mut read_exactly: Vec<Read> = Vec::new();
     for round in 0..=MAX_ROUNDS {
         let planned = tracing::info_span!("tool_plan", tool = tool.name(), round)
             .in_scope(|| tool.plan(&call.arguments, &context, &fetched));
@@ -75,27 +85,39 @@ pub async fn run_tool(assistant: &Assistant, caller: Caller<'_>, call: &ToolCall
             runs.push(Box::pin(fetch(behalf, round, query)));
         }
         for ran in futures::stream::iter(runs).buffered(at_once).try_collect::<Vec<_>>().await? {
-            read_exactly.push(ran.read_exactly);
+            reads.add(&ran);
             fetched.push(ran.fetched);
         }
     }
-    let output = tracing::info_span!("tool_interpret", tool = tool.name())
+    let mut output = tracing::info_span!("tool_interpret", tool = tool.name())
         .in_scope(|| tool.interpret(&call.arguments, &context, &fetched))?;
-    let wall_ms = assistant.clock.monotonic_ms() - started;
-    Ok(ToolRun {
-        output,
-        queries: fetched.len() as u64,
-        read: Read { wall_ms, ..sum(fetched.iter().map(|one| one.result.read)) },
-        read_exactly: Read { wall_ms, ..sum(read_exactly.into_iter()) },
-    })
+    output.data_health.extend(scope.notes());
+    Ok(reads.into_run(output, assistant.clock.monotonic_ms() - started))
 }
 
-fn sum(reads: impl Iterator<Item = Read>) -> Read {
-    reads.fold(Read::default(), |sum, read| Read {
-        rows: sum.rows.saturating_add(read.rows),
-        bytes: sum.bytes.saturating_add(read.bytes),
-        wall_ms: sum.wall_ms + read.wall_ms,
-    })
+/// What the queries of a call read together.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Reads {
+    queries: u64,
+    shown: Read,
+    exactly: Read,
+}
+
+impl Reads {
+    pub(crate) fn add(&mut self, ran: &Ran) {
+        let add = |sum: &mut Read, read: Read| {
+            sum.rows = sum.rows.saturating_add(read.rows);
+            sum.bytes = sum.bytes.saturating_add(read.bytes);
+        };
+        self.queries += 1;
+        add(&mut self.shown, ran.fetched.result.read);
+        add(&mut self.exactly, ran.read_exactly);
+    }
+
+    fn into_run(self, output: ToolOutput, wall_ms: f64) -> ToolRun {
+        let Self { queries, shown, exactly } = self;
+        ToolRun { output, queries, read: Read { wall_ms, ..shown }, read_exactly: Read { wall_ms, ..exactly } }
+    }
 }
 
 fn find<'a>(assistant: &'a Assistant, name: &str) -> Result<&'a dyn AnyTool, ToolFailure> {

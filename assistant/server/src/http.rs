@@ -1,5 +1,6 @@
 //! The HTTP service: routes in one table, handlers in files of their own.
 
+mod audit;
 mod auth;
 mod chat;
 mod conversations;
@@ -22,6 +23,7 @@ mod site;
 #[cfg(test)]
 mod test_service;
 mod tools;
+mod usage;
 
 use axum::Router;
 use axum::extract::DefaultBodyLimit;

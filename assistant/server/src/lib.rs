@@ -3,6 +3,7 @@
 //! This crate is thin: it decides nothing about access and says nothing about the data.
 
 mod answers;
+mod audit_log;
 mod audit_watch;
 pub mod clock;
 pub mod commands;
@@ -10,8 +11,10 @@ pub mod config;
 pub mod http;
 mod identity;
 pub mod output;
+pub mod policies;
 pub mod quota;
 mod retention;
+pub mod review;
 pub mod room;
 pub mod stations;
 

@@ -5,7 +5,7 @@ mod sql;
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
-use rusqlite::Row;
+use rusqlite::{OptionalExtension as _, Row};
 use serde::Serialize;
 use sightline_model::audit::{Begin, Call, Complete, Event, EventKind};
 use sightline_model::{QuestionId, Role, TenantScope};
@@ -204,6 +204,34 @@ impl AuditReader {
         }
         let next = entries.last().filter(|_| more).map(|entry: &Entry| Cursor(entry.seq));
         Ok(Found { entries, next })
+    }
+
+    /// The line of one question; none when it was never asked.
+    pub(crate) fn entry_of(&self, id: &QuestionId) -> Result<Option<Entry>, AuditError> {
+        let listed = self
+            .connection
+            .prepare_cached(
+                "SELECT b.seq, b.hash, b.body, p.text, b.kind,
+                   (SELECT c.body FROM record c WHERE c.question_id = b.question_id AND c.kind = 'complete' ORDER BY c.seq LIMIT 1)
+                 FROM record b LEFT JOIN private p ON p.seq = b.seq
+                 WHERE b.question_id = ?1 AND b.kind = 'begin' ORDER BY b.seq LIMIT 1",
+            )
+            .and_then(|mut statement| statement.query_row([id.as_str()], Listed::read).optional())
+            .map_err(|error| self.failed(&error))?;
+        listed.map(|listed| self.entry(listed)).transpose()
+    }
+
+    /// The event that is record `seq`, if it is one.
+    pub(crate) fn event_at(&self, seq: u64) -> Result<Option<Event>, AuditError> {
+        let stored = self
+            .connection
+            .prepare_cached(
+                "SELECT r.seq, r.hash, r.body, p.text FROM record r LEFT JOIN private p ON p.seq = r.seq
+                 WHERE r.seq = ?1 AND r.kind = 'event'",
+            )
+            .and_then(|mut statement| statement.query_row([seq], Stored::read).optional())
+            .map_err(|error| self.failed(&error))?;
+        stored.map(|stored| stored.sealed().map(|event| event.record)).transpose()
     }
 
     fn entry(&self, listed: Listed) -> Result<Entry, AuditError> {

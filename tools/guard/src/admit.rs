@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use jiff::{SignedDuration, Timestamp};
 use sightline_model::{QueryId, TimeRange};
-use sightline_policies::{Decision, Limits};
+use sightline_policies::{Decision, Limits, RowScope};
 use sightline_query::{Align, Shape, ValidQuery};
 
 use crate::amount::step_at_least;
@@ -69,7 +69,8 @@ impl Guard {
     /// The first bound that does not hold, with what would fit.
     pub fn admit(&self, query: &ValidQuery, admission: Admission<'_>) -> Result<ExecutableQuery, Refusal> {
         let Admission { decision, limits, now, query_id, bytes_left, estimate } = admission;
-        let tenants = allowed(decision)?;
+        let scope = allowed(decision)?;
+        let tenants = scope.tenants();
         let dataset = query.dataset();
         let unmapped = || Refusal::Unmapped { dataset, what: "table".to_owned() };
         let table = self.mapping.table(dataset).ok_or_else(unmapped)?;
@@ -83,9 +84,9 @@ impl Guard {
         series::check_named(query, limits)?;
         check_budget(limits, bytes_left, estimate)?;
 
-        let (meant, params) = lower(query, table, tenants, window)?;
+        let (meant, params) = lower(query, table, scope, window)?;
         let sql = emit(&meant);
-        let meant_with = Meant { select: &meant, params: &params, tenants, mapping: &self.mapping };
+        let meant_with = Meant { select: &meant, params: &params, scope, mapping: &self.mapping };
         check::verify(&sql, meant_with, &self.passed).map_err(|faults| Refusal::Unverified { faults })?;
 
         let bounds = Bounds::of(limits, bytes_left, meant.limit, table.force_primary_key);
@@ -106,13 +107,12 @@ impl Guard {
     }
 }
 
-/// The tenants that a decision opens.
-fn allowed(decision: &Decision) -> Result<&BTreeSet<String>, Refusal> {
+/// The rows that a decision opens.
+fn allowed(decision: &Decision) -> Result<&RowScope, Refusal> {
     if !decision.allowed() {
         return Err(Refusal::Denied { reasons: decision.reasons().to_vec() });
     }
-    let tenants = decision.scope().map(|scope| scope.tenants()).filter(|tenants| !tenants.is_empty());
-    tenants.ok_or(Refusal::NoRows)
+    decision.scope().filter(|scope| !scope.tenants().is_empty()).ok_or(Refusal::NoRows)
 }
 
 /// Every bound on a query of which only its size is known, in the order of [`Guard::admit`]; gives back the tenants that are open.
@@ -124,7 +124,7 @@ pub(crate) fn sizes<'a>(
     row_limit: u32,
 ) -> Result<&'a BTreeSet<String>, Refusal> {
     let Admission { decision, limits, now, query_id: _, bytes_left, estimate } = admission;
-    let tenants = allowed(decision)?;
+    let tenants = allowed(decision)?.tenants();
     let window = window(range, *now)?;
     if of_instants {
         check_range(window, limits)?;

@@ -8,6 +8,7 @@ mod caps;
 mod column;
 mod expression;
 mod fault;
+mod own;
 mod passed;
 mod read;
 mod rules;
@@ -15,6 +16,8 @@ mod values;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+
+use sightline_policies::RowScope;
 
 use crate::emit::emit;
 use crate::mapping::Mapping;
@@ -28,20 +31,26 @@ pub(crate) use passed::Passed;
 pub(crate) struct Meant<'a> {
     pub(crate) select: &'a Select,
     pub(crate) params: &'a [Param],
-    pub(crate) tenants: &'a BTreeSet<String>,
+    pub(crate) scope: &'a RowScope,
     pub(crate) mapping: &'a Mapping,
 }
 
 /// Checks a text of ours before it may run: it must obey every rule, and say what was meant. A text that passed before says what it
 /// said then, and is not parsed again; what was meant and the values are held against it every time.
 pub(crate) fn verify(text: &str, meant: Meant<'_>, passed: &Passed) -> Result<(), Vec<Fault>> {
-    let Meant { select, params, tenants, mapping } = meant;
+    let Meant { select, params, scope, mapping } = meant;
     let found = passed.or_check(text, || passed::on_own_thread(|| check_text(text, mapping)))?;
     if *found != *select {
         return Err(vec![Fault::new(FaultKind::Form, "the text does not say what was meant")]);
     }
     let values: Vec<(&str, &ParamValue)> = params.iter().map(|param| (param.name(), param.value())).collect();
-    let faults = rules::parameters(&found, &values, tenants);
+    let mut faults = rules::parameters(&found, &values, scope.tenants());
+    if let Some(own) = scope.own() {
+        match mapping.named(&found.database, &found.table) {
+            Some(table) => faults.extend(own::own_rows(&found, table, &values, own)),
+            None => faults.push(Fault::new(FaultKind::Relation, "the table is not mapped")),
+        }
+    }
     if faults.is_empty() { Ok(()) } else { Err(faults) }
 }
 

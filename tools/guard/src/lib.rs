@@ -16,6 +16,7 @@ mod fence;
 mod literal;
 mod lower;
 mod mapping;
+mod own;
 mod param;
 mod recorded;
 mod refusal;

@@ -157,12 +157,12 @@ impl Service {
 /// A token for each of these.
 fn tokens(data_dir: &Path, principals: &[&'static str]) -> Vec<(&'static str, String)> {
     let store = IdentityStore::open(data_dir).unwrap();
-    let token = |who: &'static str| {
+    let token = |who: &&'static str| {
         let (label, created) = (String::new(), Timestamp::UNIX_EPOCH);
-        let order = TokenOrder { principal: who.to_owned(), label, created, expires: None };
-        (who, store.new_token(&order).unwrap().text)
+        let order = TokenOrder { principal: (*who).to_owned(), label, created, expires: None };
+        (*who, store.new_token(&order).unwrap().text)
     };
-    principals.iter().copied().map(token).collect()
+    principals.iter().map(token).collect()
 }
 
 /// An address that leads to the service; what it answers is kept.

@@ -1,7 +1,7 @@
 //! Every route of the service, on one page.
 
 use super::route::{Route, Verb};
-use super::{chat, conversations, evidence, feedback, health, login, page, tools};
+use super::{audit, chat, conversations, evidence, feedback, health, login, page, tools, usage};
 
 /// The table. What is not in it is not served.
 pub fn routes() -> Vec<Route> {
@@ -26,5 +26,10 @@ pub fn routes() -> Vec<Route> {
         Route::identified(Verb::Get, "/v1/conversations/{id}", conversations::open),
         Route::identified(Verb::Delete, "/v1/conversations/{id}", conversations::delete),
         Route::identified(Verb::Post, "/v1/answers/{id}/feedback", feedback::feedback),
+        Route::identified(Verb::Get, "/v1/usage", usage::usage),
+        Route::identified(Verb::Get, "/v1/audit", audit::list),
+        Route::identified(Verb::Post, "/v1/audit/verify", audit::verify),
+        Route::identified(Verb::Get, "/v1/audit/{id}", audit::show),
+        Route::identified(Verb::Post, "/v1/audit/{id}/replay", audit::replay_question),
     ]
 }

@@ -63,16 +63,6 @@ impl Service {
         self.inner.audit.health()
     }
 
-    /// Who holds which credential.
-    pub fn identity(&self) -> &Identity {
-        &self.inner.identity
-    }
-
-    /// Under which address it is reached.
-    pub(crate) fn site(&self) -> &Site {
-        &self.inner.site
-    }
-
     /// Records something that a principal did over HTTP, durable.
     ///
     /// # Errors
@@ -92,6 +82,16 @@ impl Service {
     /// The audit log.
     pub fn audit(&self) -> &Arc<WatchedAudit> {
         &self.inner.audit
+    }
+
+    /// Who holds which credential.
+    pub fn identity(&self) -> &Identity {
+        &self.inner.identity
+    }
+
+    /// Under which address it is reached.
+    pub(crate) fn site(&self) -> &Site {
+        &self.inner.site
     }
 
     /// The answers whose evidence can still be looked at.

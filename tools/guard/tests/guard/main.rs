@@ -15,6 +15,8 @@ mod grafts;
 #[cfg(test)]
 mod mutations;
 #[cfg(test)]
+mod own;
+#[cfg(test)]
 mod predicates;
 #[cfg(test)]
 mod recorded;
