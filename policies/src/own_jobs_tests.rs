@@ -17,6 +17,7 @@ fn job(user: &str, tenant: &str) -> Arc<JobRows> {
         job_id: "4711".to_owned(),
         user: user.to_owned(),
         tenant: tenant.to_owned(),
+        cluster: "east".to_owned(),
         slots: BTreeSet::from([("n01".to_owned(), "0".to_owned())]),
         from: Timestamp::UNIX_EPOCH,
         to: Timestamp::UNIX_EPOCH,

@@ -1,13 +1,15 @@
 //! The command line.
 
+pub(crate) mod audit;
+
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Parser, Subcommand};
 use sightline_server::Flags;
-use sightline_server::commands::CommandError;
 use sightline_server::commands::ask::AskOptions;
 use sightline_server::commands::policy::Explain;
+use sightline_server::commands::{self, CommandError};
 
 /// Ask a GPU cluster in plain language, and get an answer with proof.
 #[derive(Debug, Parser)]
@@ -61,6 +63,11 @@ pub(crate) enum Command {
         #[arg(long, value_name = "FILE")]
         library: Option<PathBuf>,
     },
+    /// Bearer tokens: who may ask over HTTP.
+    Token {
+        #[command(subcommand)]
+        command: TokenCommand,
+    },
     /// Recorded incidents in the embedded engine.
     Incident {
         #[command(subcommand)]
@@ -79,6 +86,17 @@ pub(crate) enum Command {
         /// The file to read; `-` or nothing reads standard input.
         file: Option<PathBuf>,
     },
+    /// The audit log: who asked what, which data was read, what was refused.
+    Audit {
+        /// Who reviews: a principal of the policy files.
+        #[arg(long = "as", global = true, value_name = "PRINCIPAL")]
+        principal: Option<String>,
+        /// Print one JSON document.
+        #[arg(long, global = true)]
+        json: bool,
+        #[command(subcommand)]
+        command: audit::AuditSubcommand,
+    },
     /// Who may do what: check it, show it, say why.
     Policy {
         #[command(subcommand)]
@@ -93,6 +111,49 @@ pub(crate) enum Command {
         #[arg(long, value_name = "TENANT,…", value_delimiter = ',', requires = "sql")]
         tenants: Vec<String>,
     },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum TokenCommand {
+    /// Make a token and print it, this once.
+    New {
+        /// The principal it stands for.
+        #[arg(long = "for", value_name = "PRINCIPAL")]
+        principal: String,
+        /// For how long it holds, like 90d or 12h; `never` for no end (default: 90d).
+        #[arg(long, value_name = "TIME")]
+        expires: Option<String>,
+        /// What it is for, in your words.
+        #[arg(long, value_name = "TEXT")]
+        label: Option<String>,
+    },
+    /// List the tokens, without anything secret.
+    List {
+        /// Print one JSON document.
+        #[arg(long)]
+        json: bool,
+    },
+    /// End a token, and the sessions it opened.
+    Revoke {
+        /// The token's id, as `token list` shows it.
+        #[arg(required_unless_present = "principal", conflicts_with = "principal")]
+        id: Option<String>,
+        /// End every token of this principal.
+        #[arg(long = "for", value_name = "PRINCIPAL")]
+        principal: Option<String>,
+    },
+}
+
+impl From<TokenCommand> for commands::token::TokenCommand {
+    fn from(command: TokenCommand) -> Self {
+        match command {
+            TokenCommand::New { principal, expires, label } => Self::New { principal, expires, label },
+            TokenCommand::List { json } => Self::List { json },
+            TokenCommand::Revoke { id: Some(id), principal: _ } => Self::Revoke { id },
+            // The parser asks for one of the two.
+            TokenCommand::Revoke { id: None, principal } => Self::RevokeOf { principal: principal.unwrap_or_default() },
+        }
+    }
 }
 
 #[derive(Debug, Subcommand)]

@@ -1,6 +1,7 @@
 //! What the subcommands of the binary do. Arguments are parsed elsewhere and come in as plain values.
 
 pub mod ask;
+pub mod audit;
 pub mod check_sql;
 pub mod demo;
 pub mod doctor;
@@ -8,6 +9,7 @@ pub mod engine;
 pub mod incident;
 pub mod policy;
 pub mod serve;
+pub mod token;
 
 /// Why a command did not do its work. The message is one line that says what to do.
 #[derive(Debug, thiserror::Error)]

@@ -1,40 +1,50 @@
-//! The HTTP service: routes on one page, handlers in files of their own.
+//! The HTTP service: routes in one table, handlers in files of their own.
 
+mod audit;
 mod auth;
 mod chat;
+mod conversations;
+mod cookie;
 mod evidence;
+mod feedback;
 mod health;
 mod listen;
+mod login;
 mod page;
 mod problem;
+mod route;
+mod routes;
+#[cfg(test)]
+mod routes_tests;
 mod service;
+#[cfg(test)]
+mod sessions_tests;
+mod site;
+#[cfg(test)]
+mod test_service;
+mod tools;
+mod usage;
 
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
 use axum::http::{HeaderName, HeaderValue, Method, StatusCode, Uri, header};
-use axum::routing::{delete, get, post};
 use tower::ServiceBuilder;
 use tower_http::catch_panic::CatchPanicLayer;
 use tower_http::set_header::SetResponseHeaderLayer;
 
 pub use listen::{ListenError, bind, serve};
 pub use problem::Problem;
+pub use route::{Access, Route, Verb};
+pub use routes::routes;
 pub use service::Service;
+pub use site::Site;
 
 /// Largest request body: a question has at most 8 KiB, and JSON escapes can make six bytes of one.
 const MAX_BODY: usize = 64 * 1024;
 
-/// All routes.
+/// The router of every route in the table.
 pub fn router(service: Service) -> Router {
-    Router::new()
-        .route("/", get(page::index))
-        .route("/app.js", get(page::script))
-        .route("/app.css", get(page::style))
-        .route("/healthz", get(health::healthz))
-        .route("/readyz", get(health::readyz))
-        .route("/v1/chat", post(chat::chat))
-        .route("/v1/chat/{question_id}", delete(chat::cancel))
-        .route("/v1/evidence/{id}", get(evidence::evidence))
+    route::mount(routes(), &service)
         .fallback(unknown)
         .method_not_allowed_fallback(wrong_method)
         .with_state(service)

@@ -6,12 +6,12 @@ use jiff::tz::TimeZone;
 use sightline_core::{Assistant, Clock as _, NoEvents, Question, answer_question, render_text};
 use sightline_model::{ConversationId, QuestionId};
 
-use super::{CommandError, failed};
+use super::{CommandError, failed, token};
 use crate::clock::SystemClock;
 use crate::config::Config;
+use crate::identity::{IdentityStore, TokenOrder};
 use crate::output;
 use crate::room::Room;
-use crate::tokens::Tokens;
 
 /// The database of the demo fleet.
 pub const DATABASE: &str = "sightline_demo";
@@ -46,14 +46,22 @@ pub async fn load(config: &Config, room: &Room) -> Result<Loaded, CommandError> 
 /// ones cannot be shown again.
 ///
 /// # Errors
-/// When the token file cannot be written.
-pub fn logins(tokens: &mut Tokens, assistant: &Assistant) -> Result<Vec<Login>, CommandError> {
-    let now = assistant.clock.now();
-    let principals = assistant.policies.now().principals();
-    principals
-        .into_iter()
-        .map(|p| Ok(Login { token: tokens.replace(&p.id, now).map_err(failed)?, principal: p.id }))
-        .collect()
+/// When the store or the audit log cannot be written.
+pub async fn logins(store: &IdentityStore, assistant: &Assistant) -> Result<Vec<Login>, CommandError> {
+    let created = assistant.clock.now();
+    let mut logins = Vec::new();
+    for principal in assistant.policies.now().principals() {
+        let order = TokenOrder {
+            principal: principal.id.clone(),
+            label: "demo".to_owned(),
+            created,
+            expires: token::default_expiry(created),
+        };
+        let made = store.replace_token(&order).map_err(failed)?;
+        token::record_created(&*assistant.audit, &order, &made).await?;
+        logins.push(Login { principal: principal.id, token: made.text });
+    }
+    Ok(logins)
 }
 
 /// Asks the first question and prints its answer.

@@ -1,6 +1,7 @@
 //! `sightline serve`: the HTTP service.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::JoinHandle;
@@ -9,12 +10,16 @@ use super::demo::{self, Login};
 use super::{CommandError, failed};
 use crate::answers::Answers;
 use crate::config::Config;
-use crate::http::{Service, bind, router, serve as serve_http};
+use crate::http::{Service, Site, bind, router, serve as serve_http};
+use crate::identity::{Identity, IdentityStore};
 use crate::output;
 use crate::policies::PolicyWatch;
+use crate::retention;
 use crate::room::Room;
 use crate::stations::{Data, Stations};
-use crate::tokens::Tokens;
+
+/// How often failed credentials that were counted are looked through for what is to be recorded.
+const RECORD_EVERY: Duration = Duration::from_secs(10);
 
 /// Serves until it is asked to stop.
 ///
@@ -29,28 +34,50 @@ pub async fn serve(config: &Config, with_demo: bool) -> Result<(), CommandError>
     let data = if with_demo { Data::Database(demo::DATABASE) } else { Data::Own };
     let stations = Stations::open_in(config, room, data).await.map_err(failed)?;
     let watch = watch(config, &stations)?;
-    let mut tokens = Tokens::open(&config.data_dir).map_err(failed)?;
+    let store = IdentityStore::open(&config.data_dir).map_err(failed)?;
     match &loaded {
         Some(loaded) => {
-            let logins = demo::logins(&mut tokens, &stations.assistant)?;
+            let logins = demo::logins(&store, &stations.assistant).await?;
             demo::first_answer(&stations.assistant, loaded).await?;
             output::note(&banner(&address.to_string(), &logins));
         }
         None => output::note(&format!("Sightline listens on http://{address}")),
     }
     let answers = Answers::open(&config.data_dir, config.keep_days).map_err(failed)?;
-    let service = Service::new(Arc::clone(&stations.assistant), Arc::clone(&stations.audit), tokens, answers);
+    let identity = Identity::new(store, &stations.assistant);
+    let site = Site::new(config.public_url.as_deref());
+    let service = Service::new(Arc::clone(&stations.assistant), Arc::clone(&stations.audit), identity, site, answers);
+    let sweeping = tokio::spawn({
+        let service = service.clone();
+        async move {
+            let clock = Arc::clone(&service.assistant().clock);
+            retention::keep_sweeping(service.answers(), service.audit().as_ref(), clock.as_ref()).await;
+        }
+    });
     let asked = asked_to_stop()?;
     let stop = async {
         asked.await;
         output::note("stopping: running answers may finish");
     };
-    serve_http(listener, router(service), stop).await;
+    let recording = tokio::spawn(record_failures(service.clone()));
+    serve_http(listener, router(service.clone()), stop).await;
+    recording.abort();
+    sweeping.abort();
     if let Some(watch) = watch {
         watch.abort();
     }
+    service.identity().record_last_failures().await;
+    drop(service);
     stations.close().await;
     Ok(())
+}
+
+/// Failed credentials are counted, and recorded a minute at a time.
+async fn record_failures(service: Service) {
+    loop {
+        tokio::time::sleep(RECORD_EVERY).await;
+        service.identity().record_failures().await;
+    }
 }
 
 /// Keeps the policies up to date with the site's files, if it has its own.

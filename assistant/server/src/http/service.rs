@@ -1,14 +1,16 @@
 //! What every handler shares.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use sightline_core::Assistant;
+use sightline_model::audit::{AuditLog as _, AuditUnavailable, Event, EventKind, EventOutcome};
 use tokio::sync::{Semaphore, watch};
 
+use super::site::Site;
 use crate::answers::Answers;
 use crate::audit_watch::WatchedAudit;
-use crate::tokens::Tokens;
+use crate::identity::Identity;
 
 /// The most questions answered at once; more get a clear 503 with `Retry-After` instead of a queue that grows.
 const MAX_QUESTIONS: usize = 256;
@@ -22,7 +24,8 @@ pub struct Service {
 struct Inner {
     assistant: Arc<Assistant>,
     audit: Arc<WatchedAudit>,
-    tokens: Tokens,
+    identity: Identity,
+    site: Site,
     answers: Answers,
     running: Mutex<HashMap<String, Running>>,
     slots: Arc<Semaphore>,
@@ -36,9 +39,15 @@ struct Running {
 
 impl Service {
     /// A service over these stations.
-    pub fn new(assistant: Arc<Assistant>, audit: Arc<WatchedAudit>, tokens: Tokens, answers: Answers) -> Self {
+    pub fn new(
+        assistant: Arc<Assistant>,
+        audit: Arc<WatchedAudit>,
+        identity: Identity,
+        site: Site,
+        answers: Answers,
+    ) -> Self {
         let slots = Arc::new(Semaphore::new(MAX_QUESTIONS));
-        Self { inner: Arc::new(Inner { assistant, audit, tokens, answers, running: Mutex::default(), slots }) }
+        Self { inner: Arc::new(Inner { assistant, audit, identity, site, answers, running: Mutex::default(), slots }) }
     }
 
     /// The stations.
@@ -54,9 +63,35 @@ impl Service {
         self.inner.audit.health()
     }
 
-    /// The tokens.
-    pub fn tokens(&self) -> &Tokens {
-        &self.inner.tokens
+    /// Records something that a principal did over HTTP, durable.
+    ///
+    /// # Errors
+    /// When the log could not take it: what it stands for is not done then.
+    pub async fn record(
+        &self,
+        event: EventKind,
+        principal: &str,
+        outcome: EventOutcome,
+        detail: BTreeMap<String, String>,
+    ) -> Result<(), AuditUnavailable> {
+        let at = self.assistant().clock.now();
+        let principal = Some(principal.to_owned());
+        self.inner.audit.event(Event { at, event, principal, entrance: "http".to_owned(), outcome, detail }).await
+    }
+
+    /// The audit log.
+    pub fn audit(&self) -> &Arc<WatchedAudit> {
+        &self.inner.audit
+    }
+
+    /// Who holds which credential.
+    pub fn identity(&self) -> &Identity {
+        &self.inner.identity
+    }
+
+    /// Under which address it is reached.
+    pub(crate) fn site(&self) -> &Site {
+        &self.inner.site
     }
 
     /// The answers whose evidence can still be looked at.

@@ -1,0 +1,282 @@
+//! `sightline token`: makes, lists and revokes bearer tokens. A running service sees each change at its next request.
+
+use std::collections::BTreeMap;
+
+use jiff::tz::TimeZone;
+use jiff::{SignedDuration, Span, Timestamp};
+use serde_json::json;
+use sightline_core::Clock as _;
+use sightline_model::audit::{AuditLog, Event, EventKind, EventOutcome};
+use sightline_policies::Policies;
+
+use super::{CommandError, failed};
+use crate::clock::SystemClock;
+use crate::config::Config;
+use crate::identity::{IdentityStore, NewToken, Token, TokenOrder, TokenState};
+use crate::output;
+use crate::room::make_data_dir;
+use crate::stations::audit_log;
+
+/// How long a token holds unless told otherwise.
+const DEFAULT_EXPIRY: SignedDuration = SignedDuration::from_hours(90 * 24);
+/// The longest label, characters.
+const LONGEST_LABEL: usize = 100;
+
+/// What to do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TokenCommand {
+    /// Make one.
+    New {
+        /// The principal it stands for.
+        principal: String,
+        /// For how long, like `90d`; or `never`.
+        expires: Option<String>,
+        /// What it is for.
+        label: Option<String>,
+    },
+    /// List them all.
+    List {
+        /// As one JSON document.
+        json: bool,
+    },
+    /// Revoke the one of this id.
+    Revoke {
+        /// Its public id.
+        id: String,
+    },
+    /// Revoke all of a principal.
+    RevokeOf {
+        /// The principal; it may be gone from the policy.
+        principal: String,
+    },
+}
+
+/// Does it.
+///
+/// # Errors
+/// When a name is unknown, or the store or the audit log cannot be used.
+pub async fn token(config: &Config, command: TokenCommand) -> Result<(), CommandError> {
+    make_data_dir(&config.data_dir).map_err(failed)?;
+    let now = SystemClock::start().now();
+    let store = IdentityStore::open(&config.data_dir).map_err(failed)?;
+    match command {
+        TokenCommand::New { principal, expires, label } => {
+            let order = order(&principal, expires.as_deref(), label, now)?;
+            new(config, &store, &order).await
+        }
+        TokenCommand::List { json } => list(&store, json, now),
+        TokenCommand::Revoke { id } => {
+            let revoked = store.revoke_token(&id, now).map_err(failed)?;
+            let none = || {
+                CommandError::Usage(format!(
+                    "there is no token `{id}`, or it was revoked before; `sightline token list` shows them"
+                ))
+            };
+            record_revoked(config, &[revoked.ok_or_else(none)?], now).await
+        }
+        TokenCommand::RevokeOf { principal } => {
+            let revoked = store.revoke_tokens_of(&principal, now).map_err(failed)?;
+            if revoked.is_empty() {
+                return Err(CommandError::Usage(format!(
+                    "`{principal}` has no token that could be revoked; `sightline token list` shows them"
+                )));
+            }
+            record_revoked(config, &revoked, now).await
+        }
+    }
+}
+
+/// The end of a token for which none was named.
+pub(super) fn default_expiry(now: Timestamp) -> Option<Timestamp> {
+    now.checked_add(DEFAULT_EXPIRY).ok()
+}
+
+/// Records that a token was made. Durable when this returns: only then is its text shown.
+pub(super) async fn record_created(
+    audit: &dyn AuditLog,
+    order: &TokenOrder,
+    made: &NewToken,
+) -> Result<(), CommandError> {
+    let expires = order.expires.map_or_else(|| "never".to_owned(), |expires| expires.to_string());
+    let detail = [
+        ("token_id", made.id.clone()),
+        ("for", order.principal.clone()),
+        ("label", order.label.clone()),
+        ("expires", expires),
+    ];
+    audit.event(event(EventKind::TokenCreated, order.created, detail)).await.map_err(failed)
+}
+
+fn event<const N: usize>(kind: EventKind, at: Timestamp, detail: [(&str, String); N]) -> Event {
+    Event {
+        at,
+        event: kind,
+        // Whoever has a shell here; the system knows its name, and we do not.
+        principal: None,
+        entrance: "cli".to_owned(),
+        outcome: EventOutcome::Done,
+        detail: detail.into_iter().map(|(name, value)| (name.to_owned(), value)).collect::<BTreeMap<_, _>>(),
+    }
+}
+
+fn order(
+    principal: &str,
+    expires: Option<&str>,
+    label: Option<String>,
+    now: Timestamp,
+) -> Result<TokenOrder, CommandError> {
+    let policies = Policies::builtin().map_err(failed)?;
+    if policies.principal(principal).is_none() {
+        let known: Vec<String> = policies.principals().into_iter().map(|principal| principal.id).collect();
+        return Err(CommandError::Usage(format!(
+            "the policy has no principal `{principal}`; it has {}",
+            known.join(", ")
+        )));
+    }
+    let label = label.unwrap_or_default();
+    if label.chars().count() > LONGEST_LABEL || label.chars().any(char::is_control) {
+        return Err(CommandError::Usage(format!("a label has at most {LONGEST_LABEL} characters, in one line")));
+    }
+    Ok(TokenOrder { principal: principal.to_owned(), label, created: now, expires: expiry(expires, now)? })
+}
+
+fn expiry(text: Option<&str>, now: Timestamp) -> Result<Option<Timestamp>, CommandError> {
+    let wrong = || CommandError::Usage("`--expires` takes a time such as `90d`, `12h` or `1y`, or `never`".to_owned());
+    match text {
+        None => Ok(default_expiry(now)),
+        Some("never") => Ok(None),
+        Some(text) => {
+            let span: Span = text.parse().map_err(|_| wrong())?;
+            let end = now.to_zoned_datetime(TimeZone::UTC).checked_add(span).map_err(|_| wrong())?.timestamp();
+            if end > now { Ok(Some(end)) } else { Err(wrong()) }
+        }
+    }
+}
+
+async fn new(config: &Config, store: &IdentityStore, order: &TokenOrder) -> Result<(), CommandError> {
+    // Opened before the token is made: where nothing can be recorded, nothing is made.
+    let audit = audit_log(config).map_err(failed)?;
+    let made = store.new_token(order).map_err(failed)?;
+    if let Err(error) = record_created(&audit, order, &made).await {
+        // Nobody has seen it; it is ended all the same.
+        store.revoke_token(&made.id, order.created).map_err(failed)?;
+        return Err(error);
+    }
+    output::result(&made.text).map_err(failed)?;
+    let until = order.expires.map_or_else(|| "it does not expire".to_owned(), |at| format!("it expires at {at}"));
+    output::note(&format!(
+        "token {} for {}; {until}. It is shown this once: keep it where secrets are kept. `sightline token revoke {}` ends it.",
+        made.id, order.principal, made.id
+    ));
+    Ok(())
+}
+
+/// What was revoked is so already: an audit log that cannot be written keeps nobody's access alive, and is told of.
+async fn record_revoked(config: &Config, revoked: &[Token], now: Timestamp) -> Result<(), CommandError> {
+    for token in revoked {
+        output::note(&format!(
+            "token {} of {} is revoked, and the sessions it opened have ended",
+            token.id, token.principal
+        ));
+    }
+    let unrecorded =
+        |error: CommandError| CommandError::Failed(format!("it is revoked, but that could not be recorded: {error}"));
+    let audit = audit_log(config).map_err(|error| unrecorded(failed(error)))?;
+    for token in revoked {
+        let detail = [("token_id", token.id.clone()), ("for", token.principal.clone()), ("label", token.label.clone())];
+        audit.event(event(EventKind::TokenRevoked, now, detail)).await.map_err(|error| unrecorded(failed(error)))?;
+    }
+    Ok(())
+}
+
+fn list(store: &IdentityStore, as_json: bool, now: Timestamp) -> Result<(), CommandError> {
+    let tokens = store.tokens().map_err(failed)?;
+    if as_json {
+        let tokens: Vec<_> = tokens.iter().map(|token| document(token, now)).collect();
+        output::result(&json!({ "tokens": tokens }).to_string()).map_err(failed)?;
+        return Ok(());
+    }
+    if tokens.is_empty() {
+        output::note("there are no tokens; `sightline token new --for PRINCIPAL` makes one");
+    }
+    for token in &tokens {
+        output::result(&line(token, now)).map_err(failed)?;
+    }
+    Ok(())
+}
+
+fn document(token: &Token, now: Timestamp) -> serde_json::Value {
+    let Token { id, principal, label, created, expires, revoked, last_used } = token;
+    json!({
+        "id": id, "principal": principal, "label": label, "state": token.state(now).as_str(), "created": created,
+        "expires": expires, "revoked": revoked, "last_used": last_used.map(day),
+    })
+}
+
+fn line(token: &Token, now: Timestamp) -> String {
+    let state = match (token.state(now), token.revoked, token.expires) {
+        (TokenState::Revoked, Some(at), _) => format!("revoked {}", day(at)),
+        (TokenState::Expired, _, Some(at)) => format!("expired {}", day(at)),
+        (TokenState::Valid, _, Some(at)) => format!("until {}", day(at)),
+        (TokenState::Valid, _, None) => "does not expire".to_owned(),
+        (TokenState::Revoked | TokenState::Expired, _, _) => token.state(now).as_str().to_owned(),
+    };
+    let used = token.last_used.map_or_else(|| "never used".to_owned(), |at| format!("last used {}", day(at)));
+    format!("{}  {:<20}  {state:<18}  {used:<20}  {}", token.id, token.principal, token.label)
+}
+
+fn day(at: Timestamp) -> String {
+    at.to_zoned_datetime(TimeZone::UTC).date().to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn now() -> Timestamp {
+        "2026-05-04T10:00:00Z".parse().unwrap()
+    }
+
+    #[test]
+    fn an_expiry_is_a_time_from_now_and_never_must_be_said() {
+        let end = |text| expiry(text, now()).unwrap().map(|at| at.to_string());
+        assert_eq!(end(None).as_deref(), Some("2026-08-02T10:00:00Z"));
+        assert_eq!(end(Some("never")), None);
+        assert_eq!(end(Some("12h")).as_deref(), Some("2026-05-04T22:00:00Z"));
+        assert_eq!(end(Some("1y")).as_deref(), Some("2027-05-04T10:00:00Z"));
+        for wrong in ["", "90", "-1d", "0d", "soon", "99999y", "Never"] {
+            assert!(matches!(expiry(Some(wrong), now()), Err(CommandError::Usage(_))), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_token_is_for_a_principal_of_the_policy_under_a_label_of_one_line() {
+        let said = order("root", None, None, now()).unwrap_err().to_string();
+        assert!(said.contains("`root`") && said.contains("operator@atlas, operator@borealis"), "{said}");
+        for label in ["two\nlines".to_owned(), "x".repeat(101)] {
+            assert!(order("admin", None, Some(label), now()).unwrap_err().to_string().contains("label"));
+        }
+        assert_eq!(order("admin", None, Some("CI".to_owned()), now()).unwrap().label, "CI");
+    }
+
+    #[test]
+    fn a_list_says_what_became_of_each_token() {
+        let token = |revoked, expires| Token {
+            id: "0011223344556677".to_owned(),
+            principal: "viewer@atlas".to_owned(),
+            label: "laptop".to_owned(),
+            created: now(),
+            expires,
+            revoked,
+            last_used: Some(now()),
+        };
+        let earlier = "2026-05-01T10:00:00Z".parse().ok();
+        let lines = [
+            line(&token(None, None), now()),
+            line(&token(None, "2026-08-02T10:00:00Z".parse().ok()), now()),
+            line(&token(None, earlier), now()),
+            line(&Token { last_used: None, ..token(earlier, None) }, now()),
+        ];
+        insta::assert_snapshot!("token_list", lines.join("\n"));
+    }
+}
