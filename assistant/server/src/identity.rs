@@ -3,6 +3,7 @@
 mod error;
 mod gate;
 mod lockout;
+mod oidc;
 mod record;
 mod secret;
 mod sessions;
