@@ -12,7 +12,7 @@ mod providers;
 mod providers_tests;
 mod signature;
 #[cfg(test)]
-mod test_keys;
+pub(crate) mod test_keys;
 
 pub(super) use jwt::{JwtFault, looks_like_jwt};
 pub(super) use providers::{ProviderFault, Providers, Vouched};

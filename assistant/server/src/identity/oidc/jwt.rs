@@ -5,6 +5,7 @@ use std::fmt;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use jiff::Timestamp;
+use jsonwebtoken::errors::ErrorKind;
 use jsonwebtoken::{Algorithm, Validation, decode};
 use serde::de::{Error as _, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
@@ -35,8 +36,12 @@ pub(in crate::identity) enum JwtFault {
     UnknownKey,
     #[error("it does not say which of the provider's keys it was signed with")]
     AmbiguousKey,
-    #[error("its signature, issuer or audience is wrong")]
+    #[error("its signature is wrong")]
     Signature,
+    #[error("its `aud` is none that the policy names for this provider")]
+    Audience,
+    #[error("its `exp`, `iss` or `aud` is missing or cannot be read")]
+    Missing,
     #[error("its times are missing or no numbers")]
     Times,
     #[error("it has expired")]
@@ -135,9 +140,21 @@ impl<'a> Unverified<'a> {
         // The library reads the system's clock; ours is an argument.
         validation.validate_exp = false;
         validation.validate_nbf = false;
-        let Strict(claims) = decode(self.text, &key.key, &validation).map_err(|_| JwtFault::Signature)?.claims;
+        let Strict(claims) = decode(self.text, &key.key, &validation).map_err(|error| fault(error.kind()))?.claims;
         in_time(&claims, issuer.leeway_seconds as f64, now.as_second() as f64)?;
         Ok(claims)
+    }
+}
+
+/// The signature is checked first: what is said of claims is said of the provider's own.
+fn fault(kind: &ErrorKind) -> JwtFault {
+    match kind {
+        ErrorKind::InvalidAudience => JwtFault::Audience,
+        ErrorKind::InvalidIssuer => JwtFault::Issuer,
+        ErrorKind::MissingRequiredClaim(_) | ErrorKind::InvalidClaimFormat(_) => JwtFault::Missing,
+        ErrorKind::Json(_) => JwtFault::Unreadable,
+        // The library may come to know more of them.
+        _ => JwtFault::Signature,
     }
 }
 
