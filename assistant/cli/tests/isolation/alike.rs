@@ -58,7 +58,9 @@ pub(crate) async fn read(response: Response) -> (u16, String) {
 #[test]
 fn only_what_differs_from_request_to_request_is_taken_out() {
     let id = "01a22e69-d4a5-76a7-adf9-b5b395352106";
-    let body = |id: &str, job: &str, rows: u64| format!("{{\"id\":\"{id}\",\"job\":\"{job}\",\"rows\":{rows},\"wall_ms\":1.5e-3}}");
+    let body = |id: &str, job: &str, rows: u64| {
+        format!("{{\"id\":\"{id}\",\"job\":\"{job}\",\"rows\":{rows},\"wall_ms\":1.5e-3}}")
+    };
     let first = alike(&body(id, "J1", 7), "J1");
     assert_eq!(first, "{\"id\":\"[id]\",\"job\":\"[name]\",\"rows\":7,\"wall_ms\":0}");
     assert_eq!(first, alike(&body(&id.replace('6', "7"), "J2", 7), "J2"));

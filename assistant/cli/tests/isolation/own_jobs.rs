@@ -53,16 +53,32 @@ fn calls(job: &str) -> Vec<(&'static str, Value)> {
         ("job_correlation", json!({ "job": job })),
         ("job_correlation", window(json!({ "job": job }))),
         ("metric_range", window(json!({ "metric": temperature, "job": job, "group_by": by_gpu }))),
-        ("metric_range", window(json!({ "metric": temperature, "job": job, "aggregation": "count", "step_seconds": 0, "align": "window" }))),
+        (
+            "metric_range",
+            window(
+                json!({ "metric": temperature, "job": job, "aggregation": "count", "step_seconds": 0, "align": "window" }),
+            ),
+        ),
         ("metric_range", window(json!({ "metric": temperature, "job": job, "samples": "highest", "per": by_gpu }))),
         ("metric_range", window(json!({ "metric": "*", "job": job, "aggregation": "max", "group_by": ["metric"] }))),
         ("metric_range", window(json!({ "metric": "node_memory_available", "job": job }))),
-        ("metric_range", window(json!({ "metric": temperature, "job": job, "filters": [{ "dim": "gpu", "values": ["2"] }] }))),
+        (
+            "metric_range",
+            window(json!({ "metric": temperature, "job": job, "filters": [{ "dim": "gpu", "values": ["2"] }] })),
+        ),
         ("metric_range", window(json!({ "metric": temperature, "job": job, "filters": by_filter(BOBS_JOB) }))),
         ("top_k", window(json!({ "metric": temperature, "job": job, "group_by": by_gpu }))),
         ("top_k", window(json!({ "metric": temperature, "filters": by_filter(job), "group_by": by_gpu }))),
-        ("compare", json!({ "metric": temperature, "job": job, "from": "2025-06-02T08:30:00Z", "to": NOW, "base_from": "2025-06-02T07:00:00Z", "base_to": "2025-06-02T08:30:00Z" })),
-        ("compare", window(json!({ "metric": temperature, "job": job, "filters": [{ "dim": "gpu", "values": ["0"] }], "base_filters": [{ "dim": "gpu", "values": ["2"] }] }))),
+        (
+            "compare",
+            json!({ "metric": temperature, "job": job, "from": "2025-06-02T08:30:00Z", "to": NOW, "base_from": "2025-06-02T07:00:00Z", "base_to": "2025-06-02T08:30:00Z" }),
+        ),
+        (
+            "compare",
+            window(
+                json!({ "metric": temperature, "job": job, "filters": [{ "dim": "gpu", "values": ["0"] }], "base_filters": [{ "dim": "gpu", "values": ["2"] }] }),
+            ),
+        ),
         ("search_logs", window(json!({ "filters": by_filter(job) }))),
         ("search_logs", window(json!({ "filters": by_filter(job), "count_by": ["node", "gpu", "service"] }))),
         ("list_events", window(json!({ "filters": by_filter(job) }))),
@@ -72,7 +88,8 @@ fn calls(job: &str) -> Vec<(&'static str, Value)> {
         calls.push(("find_entities", window(json!({ "kind": kind, "filters": by_filter(job) }))));
     }
     for dataset in ["metrics", "logs", "spans", "events", "jobs"] {
-        let arguments = json!({ "kind": "label_value", "label": "image", "dataset": dataset, "filters": by_filter(job) });
+        let arguments =
+            json!({ "kind": "label_value", "label": "image", "dataset": dataset, "filters": by_filter(job) });
         calls.push(("find_entities", window(arguments)));
     }
     calls
@@ -83,7 +100,12 @@ fn calls_without_a_job() -> Vec<(&'static str, Value)> {
     vec![
         ("metric_range", window(json!({ "metric": "gpu_temperature" }))),
         ("top_k", window(json!({ "metric": "gpu_temperature", "group_by": ["gpu"] }))),
-        ("top_k", window(json!({ "metric": "gpu_temperature", "group_by": ["gpu"], "filters": [{ "dim": "job", "values": [OWN_JOB, BOBS_JOB] }] }))),
+        (
+            "top_k",
+            window(
+                json!({ "metric": "gpu_temperature", "group_by": ["gpu"], "filters": [{ "dim": "job", "values": [OWN_JOB, BOBS_JOB] }] }),
+            ),
+        ),
         ("compare", window(json!({ "metric": "gpu_power", "base_filters": by_filter(OWN_JOB) }))),
         ("search_logs", window(json!({}))),
         ("list_events", window(json!({}))),
@@ -148,7 +170,8 @@ async fn every_tool_shows_the_rows_of_the_own_job_alone(service: &Service) {
         assert_eq!(status, 200, "{text}");
         serde_json::from_str::<Value>(&text).unwrap()
     };
-    let range = own("metric_range", json!({ "metric": "gpu_temperature", "job": OWN_JOB, "group_by": ["node", "gpu"] })).await;
+    let range =
+        own("metric_range", json!({ "metric": "gpu_temperature", "job": OWN_JOB, "group_by": ["node", "gpu"] })).await;
     let evidence = range["evidence"].as_array().unwrap().iter().find(|one| one["dataset"] == "metrics").unwrap();
     assert_eq!(evidence["stats"]["count"], OWN_SAMPLES, "{evidence}");
     assert_eq!(evidence["stats"]["max"], 60.0);
@@ -164,7 +187,11 @@ async fn a_job_of_somebody_else_is_answered_like_one_that_does_not_exist(service
     for (place, ((tool, bobs), (_, nobodys))) in calls(BOBS_JOB).into_iter().zip(calls(NO_JOB)).enumerate() {
         let (status, there) = called(service, ANN, tool, &bobs).await;
         let (same, absent) = called(service, ANN, tool, &nobodys).await;
-        assert_eq!((status, alike(&there, BOBS_JOB)), (same, alike(&absent, NO_JOB).replace(BOBS_JOB, "[name]")), "{place} {tool} {bobs}");
+        assert_eq!(
+            (status, alike(&there, BOBS_JOB)),
+            (same, alike(&absent, NO_JOB).replace(BOBS_JOB, "[name]")),
+            "{place} {tool} {bobs}"
+        );
         assert!(there.contains("there is no job"), "{tool}: {there}");
         hold(tool, &there);
     }

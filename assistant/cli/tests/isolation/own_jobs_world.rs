@@ -83,7 +83,8 @@ fn jobs(rows: &mut Rows) {
 }
 
 fn samples(rows: &mut Rows) {
-    let gpu_metrics = ["DCGM_FI_DEV_GPU_TEMP", "DCGM_FI_DEV_SM_CLOCK", "DCGM_FI_DEV_POWER_USAGE", "DCGM_FI_DEV_GPU_UTIL"];
+    let gpu_metrics =
+        ["DCGM_FI_DEV_GPU_TEMP", "DCGM_FI_DEV_SM_CLOCK", "DCGM_FI_DEV_POWER_USAGE", "DCGM_FI_DEV_GPU_UTIL"];
     let (own_from, own_to) = (at(OWN_TIME.0), at(OWN_TIME.1));
     let mut time = at("2025-06-02T07:00:00Z");
     while time < at(NOW) {
