@@ -6,6 +6,7 @@ pub mod demo;
 pub mod doctor;
 pub mod engine;
 pub mod incident;
+pub mod policy;
 pub mod serve;
 pub mod token;
 

@@ -33,12 +33,19 @@ struct RawConfig {
     evidence: RawEvidence,
     #[serde(default)]
     server: RawServer,
+    policies: RawPolicies,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct RawServer {
     public_url: Option<String>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawPolicies {
+    dir: Option<PathBuf>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -116,6 +123,8 @@ pub struct Config {
     pub keep_days: i64,
     /// Under which URL browsers reach the service; none where that is the address it listens on.
     pub public_url: Option<String>,
+    /// The site's own policies; the shipped ones otherwise.
+    pub policies_dir: Option<PathBuf>,
     /// The binary to start as the engine; the running one unless given.
     pub program: Option<PathBuf>,
 }
@@ -172,7 +181,7 @@ fn read(path: &Path) -> Result<RawConfig, ConfigError> {
 fn overlay(raw: RawConfig, env: &dyn Fn(&str) -> Option<String>) -> RawConfig {
     let path = |name: &str, file: Option<PathBuf>| env(name).map(PathBuf::from).or(file);
     let text = |name: &str, file: Option<String>| env(name).or(file);
-    let RawConfig { data_dir, listen, engine, clickhouse, audit, cli, evidence, server } = raw;
+    let RawConfig { data_dir, listen, engine, clickhouse, audit, cli, evidence, server, policies } = raw;
     RawConfig {
         data_dir: path("SIGHTLINE_DATA_DIR", data_dir),
         listen: text("SIGHTLINE_LISTEN", listen),
@@ -187,11 +196,12 @@ fn overlay(raw: RawConfig, env: &dyn Fn(&str) -> Option<String>) -> RawConfig {
         cli: RawCli { principal: text("SIGHTLINE_CLI_PRINCIPAL", cli.principal) },
         evidence: RawEvidence { keep_days: text("SIGHTLINE_EVIDENCE_KEEP_DAYS", evidence.keep_days) },
         server: RawServer { public_url: text("SIGHTLINE_SERVER_PUBLIC_URL", server.public_url) },
+        policies: RawPolicies { dir: path("SIGHTLINE_POLICIES_DIR", policies.dir) },
     }
 }
 
 fn check(raw: RawConfig, flags: &Flags) -> Result<Config, ConfigError> {
-    let RawConfig { data_dir, listen, engine, clickhouse, audit, cli, evidence, server } = raw;
+    let RawConfig { data_dir, listen, engine, clickhouse, audit, cli, evidence, server, policies } = raw;
     let mut faults = Vec::new();
     let listen = flags.listen.clone().or(listen).unwrap_or_else(|| DEFAULT_LISTEN.to_owned());
     let address = listen.parse::<SocketAddr>();
@@ -234,6 +244,7 @@ fn check(raw: RawConfig, flags: &Flags) -> Result<Config, ConfigError> {
             cli_principal: cli.principal,
             keep_days,
             public_url: server.public_url,
+            policies_dir: policies.dir,
             program: None,
         }),
         Ok(_) | Err(_) => Err(ConfigError { faults }),

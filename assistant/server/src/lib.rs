@@ -10,6 +10,7 @@ pub mod config;
 pub mod http;
 mod identity;
 pub mod output;
+pub mod policies;
 pub mod quota;
 pub mod room;
 pub mod stations;

@@ -14,13 +14,14 @@ use sightline_engine::{
     SecondFence, WriteError, Writer, load_bundle, native, tenants,
 };
 use sightline_guard::{Guard, Mapping};
-use sightline_policies::{LivePolicies, Policies};
+use sightline_policies::LivePolicies;
 use sightline_query::Catalogue;
 use sightline_query::catalogue::LabelAliases;
 
 use crate::audit_watch::WatchedAudit;
 use crate::clock::{SystemClock, UuidIds};
 use crate::config::Config;
+use crate::policies::{PolicyFiles, PolicyFilesError};
 use crate::quota::{LedgerError, Quotas};
 use crate::room::{Room, RoomError};
 
@@ -56,6 +57,9 @@ pub enum OpenError {
     /// A bundle or the demo was asked for with a server of one's own.
     #[error("recorded incidents and the demo need the embedded engine; unset `clickhouse.url` to use it")]
     NeedsEmbedded,
+    /// The site's policies cannot be used.
+    #[error(transparent)]
+    Policies(#[from] PolicyFilesError),
     /// The audit log cannot be used.
     #[error(transparent)]
     Audit(#[from] AuditError),
@@ -84,6 +88,8 @@ pub struct Stations {
     pub latest: Option<Timestamp>,
     /// What was proved of the second fence before anything could be asked.
     pub proofs: Vec<Proof>,
+    /// What the files are known by that the policies were read from.
+    pub policies_digest: String,
     embedded: Option<EmbeddedEngine>,
 }
 
@@ -113,7 +119,8 @@ impl Stations {
     /// What cannot be opened, and what to do about it.
     pub async fn open_in(config: &Config, room: Room, data: Data) -> Result<Self, OpenError> {
         let label_aliases = LabelAliases::builtin().map_err(|error| OpenError::Data(error.to_string()))?;
-        let policies = Policies::builtin().map_err(|error| OpenError::Data(error.to_string()))?;
+        let policy_files = PolicyFiles::read(config.policies_dir.as_deref())?;
+        let policies = policy_files.policies()?;
         let rows = match &config.clickhouse {
             Some(_) if data != Data::Own => return Err(OpenError::NeedsEmbedded),
             Some(server) => Rows {
@@ -124,7 +131,7 @@ impl Stations {
                 writer: None,
                 database: server.database.clone(),
                 // A server's tenants are those that principals belong to: its user may not list what it may not read.
-                tenants: known_tenants(&policies),
+                tenants: policies.tenants(),
                 bundle: None,
                 embedded: None,
             },
@@ -157,7 +164,16 @@ impl Stations {
             ids: Arc::new(UuidIds),
         };
         let assistant = Arc::new(assistant);
-        Ok(Self { assistant, audit, writer: rows.writer, bundle: rows.bundle, latest, proofs, embedded: rows.embedded })
+        Ok(Self {
+            assistant,
+            audit,
+            writer: rows.writer,
+            bundle: rows.bundle,
+            latest,
+            proofs,
+            policies_digest: policy_files.digest(),
+            embedded: rows.embedded,
+        })
     }
 
     /// The embedded engine, if that is what runs the queries.
@@ -170,18 +186,6 @@ impl Stations {
         if let Some(embedded) = self.embedded {
             embedded.stop().await;
         }
-    }
-}
-
-/// The tenants that principals belong to.
-pub(crate) fn known_tenants(policies: &Policies) -> BTreeSet<String> {
-    policies.principals().into_iter().flat_map(|principal| own_tenants(principal.tenants)).collect()
-}
-
-fn own_tenants(scope: sightline_model::TenantScope) -> BTreeSet<String> {
-    match scope {
-        sightline_model::TenantScope::Only(tenants) => tenants,
-        sightline_model::TenantScope::All => BTreeSet::new(),
     }
 }
 

@@ -12,7 +12,8 @@ use super::engine::library;
 use super::{CommandError, failed};
 use crate::config::{Config, DEFAULT_USER};
 use crate::output;
-use crate::stations::{Data, OWN_DATABASE, OpenError, Stations, known_tenants};
+use crate::policies::{PolicyFiles, PolicyFilesError};
+use crate::stations::{Data, OWN_DATABASE, OpenError, Stations};
 
 /// Runs every check and prints its outcome.
 ///
@@ -20,7 +21,7 @@ use crate::stations::{Data, OWN_DATABASE, OpenError, Stations, known_tenants};
 /// When at least one check found something wrong.
 pub async fn doctor(config: &Config) -> Result<(), CommandError> {
     let mut report = Report::default();
-    report.say("policies", Policies::builtin().map(|p| format!("{} principals", p.principals().len())));
+    report.say("policies", policies(config).map(|p| format!("{} principals", p.principals().len())));
     report.say("catalogue", Catalogue::builtin().map(|c| format!("{} metrics", c.metrics().count())));
     match &config.clickhouse {
         Some(server) => report.ok("engine", &format!("a ClickHouse of your own at {}", server.url)),
@@ -46,14 +47,18 @@ pub async fn doctor(config: &Config) -> Result<(), CommandError> {
 /// # Errors
 /// When the shipped policies are broken, or nothing can be printed.
 pub fn admin_sql(config: &Config, tenants: Vec<String>) -> Result<(), CommandError> {
-    let policies = Policies::builtin().map_err(failed)?;
-    let tenants = if tenants.is_empty() { known_tenants(&policies) } else { tenants.into_iter().collect() };
+    let policies = policies(config).map_err(failed)?;
+    let tenants = if tenants.is_empty() { policies.tenants() } else { tenants.into_iter().collect() };
     let server = config.clickhouse.as_ref();
     let mapping = Mapping::native(server.map_or(OWN_DATABASE, |server| &server.database)).map_err(failed)?;
     let widest = widest(&policies);
     let user = server.map_or(DEFAULT_USER, |server| &server.user);
     let sql = AdminSql { user, mapping: &mapping, tenants: &tenants, widest: &widest };
     output::result(sql.script().trim_end()).map_err(failed)
+}
+
+fn policies(config: &Config) -> Result<Policies, PolicyFilesError> {
+    PolicyFiles::read(config.policies_dir.as_deref())?.policies()
 }
 
 /// The widest bounds of any principal: the server's own limit for the user as whom all of them read.

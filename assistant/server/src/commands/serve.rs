@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::signal::unix::{SignalKind, signal};
+use tokio::task::JoinHandle;
 
 use super::demo::{self, Login};
 use super::{CommandError, failed};
@@ -12,6 +13,7 @@ use crate::config::Config;
 use crate::http::{Service, Site, bind, router, serve as serve_http};
 use crate::identity::{Identity, IdentityStore};
 use crate::output;
+use crate::policies::PolicyWatch;
 use crate::room::Room;
 use crate::stations::{Data, Stations};
 
@@ -31,6 +33,7 @@ pub async fn serve(config: &Config, with_demo: bool) -> Result<(), CommandError>
     let data = if with_demo { Data::Database(demo::DATABASE) } else { Data::Own };
     let stations = Stations::open_in(config, room, data).await.map_err(failed)?;
     let store = IdentityStore::open(&config.data_dir).map_err(failed)?;
+    let watch = watch(config, &stations)?;
     match &loaded {
         Some(loaded) => {
             let logins = demo::logins(&store, &stations.assistant).await?;
@@ -53,6 +56,9 @@ pub async fn serve(config: &Config, with_demo: bool) -> Result<(), CommandError>
     recording.abort();
     service.identity().record_last_failures().await;
     drop(service);
+    if let Some(watch) = watch {
+        watch.abort();
+    }
     stations.close().await;
     Ok(())
 }
@@ -63,6 +69,21 @@ async fn record_failures(service: Service) {
         tokio::time::sleep(RECORD_EVERY).await;
         service.identity().record_failures().await;
     }
+}
+
+/// Keeps the policies up to date with the site's files, if it has its own.
+fn watch(config: &Config, stations: &Stations) -> Result<Option<JoinHandle<()>>, CommandError> {
+    let Some(dir) = config.policies_dir.clone() else { return Ok(None) };
+    let hangups = signal(SignalKind::hangup()).map_err(failed)?;
+    let assistant = &stations.assistant;
+    let watch = PolicyWatch::new(
+        dir,
+        stations.policies_digest.clone(),
+        Arc::clone(&assistant.policies),
+        Arc::clone(&assistant.audit),
+        Arc::clone(&assistant.clock),
+    );
+    Ok(Some(tokio::spawn(watch.run(hangups))))
 }
 
 /// Resolves on Ctrl-C or SIGTERM.
