@@ -98,6 +98,7 @@ fn job(user: &str, tenant: &str) -> Arc<JobRows> {
         job_id: "job".to_owned(),
         user: user.to_owned(),
         tenant: tenant.to_owned(),
+        cluster: String::new(),
         slots: BTreeSet::new(),
         from: Timestamp::UNIX_EPOCH,
         to: Timestamp::UNIX_EPOCH,

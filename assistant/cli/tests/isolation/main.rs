@@ -2,10 +2,16 @@
 
 #![cfg(test)]
 
+mod alike;
 #[path = "../harness/mod.rs"]
 mod harness;
+mod own_jobs;
+mod own_jobs_world;
+mod policies;
 #[path = "../harness/service.rs"]
 mod service;
+mod tenants;
+mod tenants_world;
 mod typed_calls;
 #[path = "../harness/worlds.rs"]
 mod worlds;
