@@ -109,7 +109,7 @@ fn asked_to_stop() -> Result<impl Future<Output = ()>, CommandError> {
 
 fn banner(address: &str, logins: &[Login]) -> String {
     let mut text = format!(
-        "\nSightline listens on http://{address}\n\nLogins (paste a token into the page, or send it as a bearer token):\n"
+        "\nSightline listens on http://{address}\n\nLogins (log in to the page with a token, or send it as a bearer token):\n"
     );
     for login in logins {
         text.push_str(&format!("  {:<20} {}\n", login.principal, login.token));
