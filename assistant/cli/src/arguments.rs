@@ -65,6 +65,11 @@ pub(crate) enum Command {
         #[command(subcommand)]
         command: IncidentCommand,
     },
+    /// The audit log.
+    Audit {
+        #[command(subcommand)]
+        command: AuditCommand,
+    },
     /// Hold SQL from outside against the grammar of our own queries.
     ///
     /// Reads JSON lines {id, sql, params?} and writes {id, verdict, reasons}. The exit code is 0 whatever the verdicts.
@@ -87,6 +92,12 @@ pub(crate) enum Command {
         #[arg(long, value_name = "TENANT,…", value_delimiter = ',', requires = "sql")]
         tenants: Vec<String>,
     },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum AuditCommand {
+    /// Make a new key and sign with it from here on; whoever trusts the old one can go on checking the log.
+    RotateKey,
 }
 
 #[derive(Debug, Subcommand)]

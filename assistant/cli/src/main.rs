@@ -9,7 +9,7 @@ use clap::Parser as _;
 use sightline_server::commands::{self, CommandError};
 use sightline_server::{Config, output};
 
-use arguments::{Arguments, Command, IncidentCommand};
+use arguments::{Arguments, AuditCommand, Command, IncidentCommand};
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
@@ -51,6 +51,7 @@ fn run(arguments: Arguments) -> Result<(), CommandError> {
                 commands::incident::load(&config, &dir).await
             }
             Command::Incident { command: IncidentCommand::List } => commands::incident::list(&config).await,
+            Command::Audit { command: AuditCommand::RotateKey } => commands::audit::rotate_key(&config).await,
             Command::Doctor { sql: true, tenants } => commands::doctor::admin_sql(&config, tenants),
             Command::Doctor { sql: false, tenants: _ } => commands::doctor::doctor(&config).await,
             Command::CheckSql { .. } => Ok(()),

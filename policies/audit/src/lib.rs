@@ -38,6 +38,7 @@ mod key;
 mod liveness;
 mod log;
 mod merkle;
+mod proof;
 mod reader;
 mod record;
 mod rotation;
@@ -53,11 +54,15 @@ mod key_tests;
 #[cfg(test)]
 mod log_tests;
 #[cfg(test)]
+mod process_tests;
+#[cfg(test)]
 mod reader_tests;
 #[cfg(test)]
 mod record_tests;
 #[cfg(test)]
 mod segment_tests;
+#[cfg(test)]
+mod tamper_tests;
 #[cfg(test)]
 mod test_log;
 #[cfg(test)]
@@ -71,7 +76,8 @@ pub use file::erase::{Erase, Erased};
 pub use file::retain::Retained;
 pub use key::{AuditKey, PublicKey};
 pub use liveness::{Alive, Liveness};
-pub use log::{Settings, SqliteAudit};
+pub use log::{KeyAgain, Settings, SqliteAudit};
+pub use proof::Proof;
 pub use reader::{AuditReader, Filter, Page, QuestionFile, QuestionLine, Sealed};
 pub use record::Kind;
 pub use text::Salts;

@@ -8,6 +8,7 @@ use super::demo::{self, Login};
 use super::{CommandError, failed};
 use crate::answers::Answers;
 use crate::config::Config;
+use crate::heartbeat::Heartbeat;
 use crate::http::{Service, bind, router, serve as serve_http};
 use crate::output;
 use crate::room::Room;
@@ -37,12 +38,14 @@ pub async fn serve(config: &Config, with_demo: bool) -> Result<(), CommandError>
     }
     let answers = Answers::open(&config.data_dir, config.keep_days).map_err(failed)?;
     let service = Service::new(Arc::clone(&stations.assistant), Arc::clone(&stations.audit), tokens, answers);
+    let heartbeat = Heartbeat::start(&stations, config.heartbeat_seconds).await;
     let asked = asked_to_stop()?;
     let stop = async {
         asked.await;
         output::note("stopping: running answers may finish");
     };
     serve_http(listener, router(service), stop).await;
+    heartbeat.stop().await;
     stations.close().await;
     Ok(())
 }
