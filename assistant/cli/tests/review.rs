@@ -83,15 +83,18 @@ async fn a_conversation_goes_on_for_its_asker_alone(service: &Service, first: &V
     assert_eq!(foreign_words, unknown_words);
 
     let listed = get(service, OPERATOR, "/v1/conversations").await;
-    let titles: Vec<&str> = listed["conversations"].as_array().unwrap().iter().map(|line| text(line, "title")).collect();
+    let titles: Vec<&str> =
+        listed["conversations"].as_array().unwrap().iter().map(|line| text(line, "title")).collect();
     assert_eq!(titles, [WHY, HOTTEST], "the one answered last is first");
     let page = get(service, OPERATOR, "/v1/conversations?limit=1").await;
-    let next = get(service, OPERATOR, &format!("/v1/conversations?limit=1&cursor={}", text(&page, "next_cursor"))).await;
+    let next =
+        get(service, OPERATOR, &format!("/v1/conversations?limit=1&cursor={}", text(&page, "next_cursor"))).await;
     assert_eq!(text(&next["conversations"][0], "title"), HOTTEST);
     assert_eq!(next["next_cursor"], Value::Null);
 
     let opened = get(service, OPERATOR, &format!("/v1/conversations/{own}")).await;
-    let questions: Vec<&str> = opened["entries"].as_array().unwrap().iter().map(|entry| text(entry, "question")).collect();
+    let questions: Vec<&str> =
+        opened["entries"].as_array().unwrap().iter().map(|entry| text(entry, "question")).collect();
     assert_eq!(questions, [WHY, HOTTEST]);
     assert_eq!(opened["entries"][0]["answer"]["headline"], first["headline"]);
     let foreign_words = refused(service, OPERATOR, Method::GET, &format!("/v1/conversations/{foreign}"), 404).await;
@@ -108,7 +111,10 @@ async fn feedback_is_given_on_ones_own_answer_and_recorded(service: &Service, fi
     let again = json!({ "verdict": "down", "reason": reason });
     assert_eq!(give(path(first), again).await.unwrap().status(), 204);
     let foreign = problem(give(path(theirs), json!({ "verdict": "up" })).await.unwrap(), 404).await;
-    assert_eq!(foreign, problem(give("/v1/answers/none/feedback".to_owned(), json!({ "verdict": "up" })).await.unwrap(), 404).await);
+    assert_eq!(
+        foreign,
+        problem(give("/v1/answers/none/feedback".to_owned(), json!({ "verdict": "up" })).await.unwrap(), 404).await
+    );
     problem(give(path(first), json!({ "verdict": "maybe" })).await.unwrap(), 422).await;
     problem(give(path(first), json!({ "verdict": "up", "reason": "x".repeat(2_001) })).await.unwrap(), 422).await;
     let opened = get(service, OPERATOR, &format!("/v1/conversations/{}", text(first, "conversation_id"))).await;
@@ -274,7 +280,12 @@ fn stdout(output: &Output) -> String {
 
 fn the_command_line_shows_the_same(folder: &Path, first: &Value) {
     let question = text(&first["audit"], "question_id");
-    let page: Value = serde_json::from_str(&stdout(&audit(folder, "auditor", &["list", "--json", "--kind", "question", "--who", OPERATOR]))).unwrap();
+    let page: Value = serde_json::from_str(&stdout(&audit(
+        folder,
+        "auditor",
+        &["list", "--json", "--kind", "question", "--who", OPERATOR],
+    )))
+    .unwrap();
     assert_eq!(page["entries"].as_array().unwrap().len(), 3);
     let lines = stdout(&audit(folder, "auditor", &["list", "--kind", "question", "--limit", "2"]));
     assert_eq!(lines.lines().count(), 2, "{lines}");
@@ -284,7 +295,8 @@ fn the_command_line_shows_the_same(folder: &Path, first: &Value) {
     assert!(verified.contains("the log is whole"), "{verified}");
     let used = stdout(&audit(folder, "admin", &["usage", "--principal", OPERATOR]));
     assert!(used.contains("3 questions"), "{used}");
-    let replayed: Value = serde_json::from_str(&stdout(&audit(folder, "admin", &["replay", question, "--json"]))).unwrap();
+    let replayed: Value =
+        serde_json::from_str(&stdout(&audit(folder, "admin", &["replay", question, "--json"]))).unwrap();
     assert_eq!(replayed["question_id"], question);
     for (who, arguments, code, says) in [
         (OPERATOR, &["list"][..], 1, "no rule lets role `operator`"),
@@ -305,7 +317,9 @@ fn the_command_line_shows_the_same(folder: &Path, first: &Value) {
 fn an_export_is_a_look_too(folder: &Path) {
     let out = folder.join("export.csv");
     let path = out.to_str().unwrap();
-    assert!(audit(folder, "auditor", &["export", "--format", "csv", "--kind", "question", "--out", path]).status.success());
+    assert!(
+        audit(folder, "auditor", &["export", "--format", "csv", "--kind", "question", "--out", path]).status.success()
+    );
     let table = std::fs::read_to_string(&out).unwrap();
     assert!(table.starts_with("seq,time,kind,") && table.contains(WHY), "{table}");
     let ocsf = stdout(&audit(folder, "auditor", &["export", "--format", "ocsf", "--who", OPERATOR]));
@@ -316,8 +330,11 @@ fn an_export_is_a_look_too(folder: &Path) {
     let chain = stdout(&audit(folder, "auditor", &["export"]));
     let lines: Vec<Value> = chain.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert!(lines.first().unwrap()["log"].is_object() && lines.last().unwrap()["head"].is_object());
-    let looks: Value = serde_json::from_str(&stdout(&audit(folder, "auditor", &["list", "--json", "--kind", "audit_exported"]))).unwrap();
-    let formats: Vec<&str> = looks["entries"].as_array().unwrap().iter().map(|entry| text(&entry["detail"], "format")).collect();
+    let looks: Value =
+        serde_json::from_str(&stdout(&audit(folder, "auditor", &["list", "--json", "--kind", "audit_exported"])))
+            .unwrap();
+    let formats: Vec<&str> =
+        looks["entries"].as_array().unwrap().iter().map(|entry| text(&entry["detail"], "format")).collect();
     assert_eq!(formats, ["jsonl", "ocsf", "csv"]);
 }
 
@@ -327,8 +344,12 @@ fn a_text_is_erased_and_the_log_stays_whole(service: &Service, folder: &Path, fi
     assert_eq!(erased["erased"], json!([question]));
     let shown: Value = serde_json::from_str(&stdout(&audit(folder, "auditor", &["show", question, "--json"]))).unwrap();
     assert_eq!((&shown["erased"], &shown["question"]), (&json!(true), &json!("(erased)")));
-    let everything: Value =
-        serde_json::from_str(&stdout(&audit(folder, "admin", &["erase", "--principal", OTHER, "--conversations", "--json"]))).unwrap();
+    let everything: Value = serde_json::from_str(&stdout(&audit(
+        folder,
+        "admin",
+        &["erase", "--principal", OTHER, "--conversations", "--json"],
+    )))
+    .unwrap();
     assert_eq!((everything["erased"].as_array().unwrap().len(), &everything["conversations_deleted"]), (1, &json!(1)));
     assert!(stdout(&audit(folder, "auditor", &["verify"])).contains("the log is whole"));
     drop(service);
@@ -353,7 +374,10 @@ async fn conversations_are_deleted_by_their_asker(service: &Service, second: &Va
 
 fn a_changed_record_is_told_with_its_number(folder: &Path) {
     let log = rusqlite::Connection::open(folder.join("audit.db")).unwrap();
-    log.execute_batch("DROP TRIGGER record_is_not_changed; UPDATE record SET body = replace(body, 'atlas', 'atlax') WHERE seq = 3;").unwrap();
+    log.execute_batch(
+        "DROP TRIGGER record_is_not_changed; UPDATE record SET body = replace(body, 'atlas', 'atlax') WHERE seq = 3;",
+    )
+    .unwrap();
     drop(log);
     let output = audit(folder, "auditor", &["verify", "--json"]);
     assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
