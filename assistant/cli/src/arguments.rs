@@ -1,5 +1,7 @@
 //! The command line.
 
+pub(crate) mod audit;
+
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 
@@ -83,6 +85,17 @@ pub(crate) enum Command {
         database: String,
         /// The file to read; `-` or nothing reads standard input.
         file: Option<PathBuf>,
+    },
+    /// The audit log: who asked what, which data was read, what was refused.
+    Audit {
+        /// Who reviews: a principal of the policy files.
+        #[arg(long = "as", global = true, value_name = "PRINCIPAL")]
+        principal: Option<String>,
+        /// Print one JSON document.
+        #[arg(long, global = true)]
+        json: bool,
+        #[command(subcommand)]
+        command: audit::AuditSubcommand,
     },
     /// Who may do what: check it, show it, say why.
     Policy {

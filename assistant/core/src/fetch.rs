@@ -83,7 +83,7 @@ pub(crate) async fn fetch(behalf: Behalf<'_>, round: usize, query: &Query) -> Re
 }
 
 /// Charges what was read. An engine that broke off does not say how much that was, so all that was set aside is charged.
-fn settle(reservation: Reservation, ran: &Result<ResultSet, EngineError>) {
+pub(crate) fn settle(reservation: Reservation, ran: &Result<ResultSet, EngineError>) {
     let spent = match ran {
         Ok(result) => result.read.bytes,
         Err(error) if error.may_have_read() => reservation.amount(),
@@ -98,7 +98,7 @@ pub(crate) fn readable(assistant: &Assistant, principal: &Principal, tool: &str)
     Dataset::ALL.into_iter().filter(may).collect()
 }
 
-fn decide(
+pub(crate) fn decide(
     assistant: &Assistant,
     principal: &Principal,
     tool: &str,
@@ -113,7 +113,7 @@ fn name_columns(result: &mut ResultSet, valid: &ValidQuery) {
     result.columns = valid.columns();
 }
 
-fn sent_params(executable: &ExecutableQuery) -> BTreeMap<String, String> {
+pub(crate) fn sent_params(executable: &ExecutableQuery) -> BTreeMap<String, String> {
     executable.params().iter().map(|p| (p.name().to_owned(), p.text().to_owned())).collect()
 }
 

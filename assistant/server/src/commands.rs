@@ -1,6 +1,7 @@
 //! What the subcommands of the binary do. Arguments are parsed elsewhere and come in as plain values.
 
 pub mod ask;
+pub mod audit;
 pub mod check_sql;
 pub mod demo;
 pub mod doctor;

@@ -3,6 +3,7 @@
 //! This crate is thin: it decides nothing about access and says nothing about the data.
 
 mod answers;
+mod audit_log;
 mod audit_watch;
 pub mod clock;
 pub mod commands;
@@ -12,10 +13,15 @@ mod identity;
 pub mod output;
 pub mod policies;
 pub mod quota;
+mod retention;
+pub mod review;
 pub mod room;
 pub mod stations;
 
-pub use answers::{Answers, AnswersError, Lookup};
+pub use answers::{
+    AnswerEntry, Answers, AnswersError, ConversationFile, ConversationLine, Conversations, Feedback, KeepDays, Kept,
+    Lookup, Swept, Verdict,
+};
 pub use audit_watch::WatchedAudit;
 pub use config::{Config, ConfigError, Flags};
 pub use identity::{Identity, IdentityError, IdentityStore, NewToken, Token, TokenOrder, TokenState};

@@ -239,5 +239,13 @@ pub(crate) fn audit_log(config: &Config) -> Result<SqliteAudit, OpenError> {
     getrandom::fill(&mut for_key).map_err(|error| OpenError::Randomness(error.to_string()))?;
     getrandom::fill(&mut for_id).map_err(|error| OpenError::Randomness(error.to_string()))?;
     let key = AuditKey::load_or_create(&key_file, for_key)?;
-    Ok(SqliteAudit::open(&config.data_dir.join("audit.db"), Settings::new(key, for_id))?)
+    let settings = Settings::new(key, for_id, Box::new(random_salt));
+    Ok(SqliteAudit::open(&config.data_dir.join("audit.db"), settings)?)
+}
+
+/// The salt of a commitment to a question's text.
+fn random_salt() -> Result<[u8; 32], String> {
+    let mut salt = [0_u8; 32];
+    getrandom::fill(&mut salt).map_err(|error| error.to_string())?;
+    Ok(salt)
 }

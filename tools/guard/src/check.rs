@@ -15,6 +15,7 @@ mod rules;
 mod values;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use sightline_policies::RowScope;
 
@@ -70,6 +71,28 @@ pub fn check_sql(
     let values = values::decode(&found, params)?;
     let values: Vec<(&str, &ParamValue)> = values.iter().map(|(name, value)| (name.as_str(), value)).collect();
     let faults = rules::parameters(&found, &values, tenants);
+    if faults.is_empty() { Ok(()) } else { Err(faults) }
+}
+
+/// Reads a text that was sent back into what it says, with the values of its parameters by name.
+pub(crate) fn read_sent(
+    text: &str,
+    params: &BTreeMap<String, String>,
+    mapping: &Mapping,
+    passed: &Passed,
+) -> Result<(Arc<Select>, BTreeMap<String, ParamValue>), Vec<Fault>> {
+    let found = passed.or_check(text, || passed::on_own_thread(|| check_text(text, mapping)))?;
+    let values = values::decode(&found, params)?;
+    Ok((found, values.into_iter().collect()))
+}
+
+/// Holds what a text says, and its values, against the tenants of an asker.
+pub(crate) fn scope(
+    select: &Select,
+    values: &[(&str, &ParamValue)],
+    tenants: &BTreeSet<String>,
+) -> Result<(), Vec<Fault>> {
+    let faults = rules::parameters(select, values, tenants);
     if faults.is_empty() { Ok(()) } else { Err(faults) }
 }
 

@@ -14,6 +14,7 @@ use crate::http::{Service, Site, bind, router, serve as serve_http};
 use crate::identity::{Identity, IdentityStore};
 use crate::output;
 use crate::policies::PolicyWatch;
+use crate::retention;
 use crate::room::Room;
 use crate::stations::{Data, Stations};
 
@@ -32,8 +33,8 @@ pub async fn serve(config: &Config, with_demo: bool) -> Result<(), CommandError>
     let loaded = if with_demo { Some(demo::load(config, &room).await?) } else { None };
     let data = if with_demo { Data::Database(demo::DATABASE) } else { Data::Own };
     let stations = Stations::open_in(config, room, data).await.map_err(failed)?;
-    let store = IdentityStore::open(&config.data_dir).map_err(failed)?;
     let watch = watch(config, &stations)?;
+    let store = IdentityStore::open(&config.data_dir).map_err(failed)?;
     match &loaded {
         Some(loaded) => {
             let logins = demo::logins(&store, &stations.assistant).await?;
@@ -46,6 +47,13 @@ pub async fn serve(config: &Config, with_demo: bool) -> Result<(), CommandError>
     let identity = Identity::new(store, &stations.assistant);
     let site = Site::new(config.public_url.as_deref());
     let service = Service::new(Arc::clone(&stations.assistant), Arc::clone(&stations.audit), identity, site, answers);
+    let sweeping = tokio::spawn({
+        let service = service.clone();
+        async move {
+            let clock = Arc::clone(&service.assistant().clock);
+            retention::keep_sweeping(service.answers(), service.audit().as_ref(), clock.as_ref()).await;
+        }
+    });
     let asked = asked_to_stop()?;
     let stop = async {
         asked.await;
@@ -54,11 +62,12 @@ pub async fn serve(config: &Config, with_demo: bool) -> Result<(), CommandError>
     let recording = tokio::spawn(record_failures(service.clone()));
     serve_http(listener, router(service.clone()), stop).await;
     recording.abort();
-    service.identity().record_last_failures().await;
-    drop(service);
+    sweeping.abort();
     if let Some(watch) = watch {
         watch.abort();
     }
+    service.identity().record_last_failures().await;
+    drop(service);
     stations.close().await;
     Ok(())
 }

@@ -23,6 +23,7 @@ use tokio_stream::wrappers::UnboundedReceiverStream;
 use super::auth::Asker;
 use super::problem::Problem;
 use super::service::Service;
+use crate::answers::Kept;
 
 /// Longest a question may take before it is stopped.
 pub(super) const DEADLINE: Duration = Duration::from_secs(120);
@@ -160,7 +161,7 @@ fn start(service: &Service, principal: Principal, request: ChatRequest) -> Resul
         )
         .retry_after(BUSY_RETRY_S)
     })?;
-    let question = question(service, principal, request)?;
+    let (question, continues) = question(service, principal, request)?;
     let question_id = question.id.to_string();
     let asker = question.principal.id.clone();
     let stopped = service.enter(&question_id, &asker);
@@ -169,17 +170,22 @@ fn start(service: &Service, principal: Principal, request: ChatRequest) -> Resul
     let stop = StopOnDrop { service: service.clone(), question_id: question_id.clone(), principal: asker };
     let service = service.clone();
     tokio::spawn(async move {
-        let end = run(&service, &question, Channel::new(send_event), stopped, permit).await;
+        let end = run(&service, &question, continues, Channel::new(send_event), stopped, permit).await;
         service.leave(question.id.as_str());
         drop(send_end.send(end));
     });
     Ok(Started { question_id, events, ended, stop })
 }
 
-fn question(service: &Service, principal: Principal, request: ChatRequest) -> Result<Question, Problem> {
+/// The question, and whether it continues a conversation.
+fn question(service: &Service, principal: Principal, request: ChatRequest) -> Result<(Question, bool), Problem> {
     let (as_of, time_zone) = instant_and_zone(service, request.as_of, request.time_zone.as_deref())?;
+    let continues = request.conversation_id.is_some();
     let conversation_id = match request.conversation_id {
-        Some(id) if id.len() <= 64 && id.chars().all(|c| c.is_ascii_alphanumeric() || c == '-') => id,
+        Some(id) if id.len() <= 64 && id.chars().all(|c| c.is_ascii_alphanumeric() || c == '-') => {
+            own_conversation(service, &id, &principal)?;
+            id
+        }
         Some(_) => {
             return Err(unprocessable(
                 "`conversation_id` is not one of ours; leave it out to begin a new conversation".to_owned(),
@@ -187,7 +193,7 @@ fn question(service: &Service, principal: Principal, request: ChatRequest) -> Re
         }
         None => service.assistant().ids.next(),
     };
-    Ok(Question {
+    let question = Question {
         id: QuestionId::new(service.assistant().ids.next()),
         conversation_id: ConversationId::new(conversation_id),
         text: request.question,
@@ -195,7 +201,26 @@ fn question(service: &Service, principal: Principal, request: ChatRequest) -> Re
         entrance: "http",
         as_of,
         time_zone,
-    })
+    };
+    Ok((question, continues))
+}
+
+/// A question joins a conversation of its asker's own; one of somebody else is told like one that does not exist.
+fn own_conversation(service: &Service, id: &str, principal: &Principal) -> Result<(), Problem> {
+    match service.answers().may_continue(id, &principal.id) {
+        Ok(true) => Ok(()),
+        Ok(false) => Err(Problem::new(
+            StatusCode::NOT_FOUND,
+            "there is no conversation of yours with this `conversation_id`; leave it out to begin a new one",
+        )),
+        Err(error) => {
+            tracing::error!(%error, "a conversation could not be looked up");
+            Err(Problem::new(
+                StatusCode::SERVICE_UNAVAILABLE,
+                "conversations cannot be looked up now; try again in a moment, or leave out `conversation_id`",
+            ))
+        }
+    }
 }
 
 /// The instant to take as now, and the asker's zone.
@@ -223,6 +248,7 @@ fn unprocessable(detail: String) -> Problem {
 async fn run(
     service: &Service,
     question: &Question,
+    continues: bool,
     events: Channel,
     mut stopped: watch::Receiver<bool>,
     _permit: OwnedSemaphorePermit,
@@ -231,23 +257,29 @@ async fn run(
     let mut answering = Box::pin(answer_question(assistant, question, &events));
     let reason = tokio::select! {
         biased;
-        answered = &mut answering => return ended(service, question, &events, answered),
+        answered = &mut answering => return ended(service, question, continues, &events, answered),
         _ = stopped.wait_for(|stop| *stop) => "the question was stopped",
         () = tokio::time::sleep(DEADLINE) => "the question took longer than two minutes and was stopped; ask about a shorter time range",
     };
     if events.closing.load(Ordering::Acquire) {
         let answered = answering.await;
-        return ended(service, question, &events, answered);
+        return ended(service, question, continues, &events, answered);
     }
     drop(answering);
     record_cancelled(assistant, &question.id, reason).await;
     Ended::Stopped(reason)
 }
 
-fn ended(service: &Service, question: &Question, events: &Channel, answered: Result<Answer, AskError>) -> Ended {
+fn ended(
+    service: &Service,
+    question: &Question,
+    continues: bool,
+    events: &Channel,
+    answered: Result<Answer, AskError>,
+) -> Ended {
     match answered {
         Ok(answer) => {
-            keep(service, &answer, &question.principal);
+            keep(service, &answer, &question.principal, continues);
             events.send(Event::Answer(Box::new(answer.clone())));
             Ended::Answered(Box::new(answer))
         }
@@ -255,11 +287,15 @@ fn ended(service: &Service, question: &Question, events: &Channel, answered: Res
     }
 }
 
-/// An answer whose evidence cannot be kept is still an answer; its points cannot be looked at later, and the log says why.
-fn keep(service: &Service, answer: &Answer, principal: &Principal) {
+/// An answer that cannot be kept is still an answer; it cannot be looked at later, and the log says why.
+fn keep(service: &Service, answer: &Answer, principal: &Principal, continues: bool) {
     let now = service.assistant().clock.now();
-    if let Err(error) = service.answers().keep(answer, &principal.id, now) {
-        tracing::error!(%error, answer_id = %answer.answer_id, "the evidence of an answer was not kept");
+    match service.answers().keep(answer, &principal.id, now, continues) {
+        Ok(Kept::Stored) => {}
+        Ok(Kept::ConversationGone) => {
+            tracing::info!(answer_id = %answer.answer_id, "an answer was not kept: its conversation was deleted meanwhile");
+        }
+        Err(error) => tracing::error!(%error, answer_id = %answer.answer_id, "an answer was not kept"),
     }
 }
 

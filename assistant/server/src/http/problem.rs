@@ -6,6 +6,7 @@ use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use sightline_core::{AskError, CallError, ToolFailure};
 use sightline_guard::Refusal;
+use sightline_model::audit::AuditUnavailable;
 use sightline_tools::ToolError;
 
 /// A problem document. `type` is left out: it is `about:blank`, and the status says the kind.
@@ -44,6 +45,15 @@ impl Problem {
     pub fn retry_after(mut self, seconds: u64) -> Self {
         self.retry_after_s = Some(seconds);
         self
+    }
+
+    /// The problem of something that the audit log could not take, so that it was not done.
+    pub fn audit(error: &AuditUnavailable) -> Self {
+        tracing::error!(%error, "the audit log took no record");
+        Self::new(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "the audit log cannot be written, so nothing was done; try again in a moment, and have an admin look at /readyz",
+        )
     }
 
     /// The problem of a typed call that brought nothing, in the words of its failure.

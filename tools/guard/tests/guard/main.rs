@@ -19,6 +19,8 @@ mod own;
 #[cfg(test)]
 mod predicates;
 #[cfg(test)]
+mod recorded;
+#[cfg(test)]
 mod round_trip;
 #[cfg(test)]
 mod sample;
