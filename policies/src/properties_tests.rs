@@ -89,6 +89,7 @@ fn job() -> impl Strategy<Value = Arc<JobRows>> {
             job_id: "4711".to_owned(),
             user,
             tenant,
+            cluster: "east".to_owned(),
             slots: BTreeSet::new(),
             from: Timestamp::UNIX_EPOCH,
             to: Timestamp::UNIX_EPOCH,
