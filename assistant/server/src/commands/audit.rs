@@ -149,7 +149,11 @@ async fn show(desk: &Desk, question: &str) -> Result<(), CommandError> {
 async fn verify(desk: &Desk) -> Result<(), CommandError> {
     desk.look(Action::VerifyAudit, EventKind::AuditVerified, BTreeMap::new()).await?;
     let found = desk.files.verify().await.map_err(told)?;
-    if desk.json { print::json(&found)? } else { print::verification(&found)? }
+    if desk.json {
+        print::json(&found)?
+    } else {
+        print::verification(&found)?
+    }
     if found.whole { Ok(()) } else { Err(CommandError::Failed("the audit log is broken; keep it as it is".to_owned())) }
 }
 

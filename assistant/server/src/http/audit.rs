@@ -41,7 +41,10 @@ pub(super) async fn list(
     let reviewer = reviewer(&service, &principal, &policies);
     reviewer.may(Action::ReadAudit).await?;
     let Query(query) = query.map_err(|rejection| {
-        Problem::new(StatusCode::UNPROCESSABLE_ENTITY, format!("the query string cannot be used: {}", rejection.body_text()))
+        Problem::new(
+            StatusCode::UNPROCESSABLE_ENTITY,
+            format!("the query string cannot be used: {}", rejection.body_text()),
+        )
     })?;
     let search = query.search()?;
     reviewer.record(Action::ReadAudit, EventKind::AuditRead, query.detail()).await?;

@@ -28,7 +28,10 @@ pub(super) async fn usage(
     query: Result<Query<UsageQuery>, QueryRejection>,
 ) -> Result<Json<Usage>, Problem> {
     let Query(mut query) = query.map_err(|rejection| {
-        Problem::new(StatusCode::UNPROCESSABLE_ENTITY, format!("the query string cannot be used: {}", rejection.body_text()))
+        Problem::new(
+            StatusCode::UNPROCESSABLE_ENTITY,
+            format!("the query string cannot be used: {}", rejection.body_text()),
+        )
     })?;
     let policies = service.assistant().policies.now();
     let reviewer = reviewer(&service, &principal, &policies);

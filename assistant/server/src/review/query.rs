@@ -171,8 +171,9 @@ fn day(text: &str) -> Result<Date, ReviewError> {
 }
 
 fn place(text: &str) -> Result<Cursor, ReviewError> {
-    Cursor::parse(text)
-        .ok_or_else(|| ReviewError::Query("this cursor is not one of ours; leave it out to begin with the newest".to_owned()))
+    Cursor::parse(text).ok_or_else(|| {
+        ReviewError::Query("this cursor is not one of ours; leave it out to begin with the newest".to_owned())
+    })
 }
 
 #[cfg(test)]

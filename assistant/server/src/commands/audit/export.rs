@@ -51,7 +51,8 @@ pub(super) async fn export(desk: &Desk, options: ExportOptions) -> Result<(), Co
     let mut detail = query.detail();
     if format == ExportFormat::Jsonl && !detail.is_empty() {
         return Err(CommandError::Usage(
-            "jsonl is the chain itself, which a part of proves nothing; leave the filters out, or export ocsf or csv".to_owned(),
+            "jsonl is the chain itself, which a part of proves nothing; leave the filters out, or export ocsf or csv"
+                .to_owned(),
         ));
     }
     let search = query.search().map_err(told)?;

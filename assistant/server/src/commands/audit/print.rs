@@ -92,11 +92,20 @@ pub(super) fn question(record: &QuestionRecord) -> Result<(), CommandError> {
         let _infallible = writeln!(
             text,
             "\n{:>7}  ended {}: {} statements checked, {} dropped, {} rows read, planner {}, {} tokens",
-            complete.seq, record.outcome, record.checked, record.dropped, record.rows_read, record.planner, record.llm_tokens
+            complete.seq,
+            record.outcome,
+            record.checked,
+            record.dropped,
+            record.rows_read,
+            record.planner,
+            record.llm_tokens
         );
     }
     let whole = match integrity.first_bad {
-        None => format!("its {} records are as they were written; `sightline audit verify` checks the whole chain", integrity.records),
+        None => format!(
+            "its {} records are as they were written; `sightline audit verify` checks the whole chain",
+            integrity.records
+        ),
         Some(seq) => format!("record {seq} is NOT as it was written; run `sightline audit verify`"),
     };
     let _infallible = writeln!(text, "\n{whole}");
@@ -105,11 +114,8 @@ pub(super) fn question(record: &QuestionRecord) -> Result<(), CommandError> {
 
 pub(super) fn verification(found: &Verification) -> Result<(), CommandError> {
     let mut text = format!("{}\n", found.verdict);
-    let _infallible = writeln!(
-        text,
-        "{} checkpoints; {} of a copy were compared with them",
-        found.checkpoints, found.compared
-    );
+    let _infallible =
+        writeln!(text, "{} checkpoints; {} of a copy were compared with them", found.checkpoints, found.compared);
     for note in &found.notes {
         let place = note.seq.map_or_else(String::new, |seq| format!("record {seq}: "));
         let _infallible = writeln!(text, "note: {place}{}", clean(&note.what));
@@ -122,7 +128,9 @@ pub(super) fn replay(replayed: &Replay) -> Result<(), CommandError> {
     for call in &replayed.calls {
         let verdict = match &call.verdict {
             ReplayVerdict::Same => "same".to_owned(),
-            ReplayVerdict::Different { recorded_rows, rows } => format!("different: {recorded_rows} rows then, {rows} today"),
+            ReplayVerdict::Different { recorded_rows, rows } => {
+                format!("different: {recorded_rows} rows then, {rows} today")
+            }
             ReplayVerdict::Gone { reason } => format!("gone: {reason}"),
             ReplayVerdict::NotAllowed { reason } => format!("not allowed: {reason}"),
             ReplayVerdict::NotRun { reason } => format!("not run: {reason}"),
@@ -162,7 +170,9 @@ fn cut(text: &str) -> String {
 
 /// Without characters that a terminal obeys, or that turn the direction of what follows.
 fn clean(text: &str) -> String {
-    let obeyed = |c: char| c.is_control() || matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    let obeyed = |c: char| {
+        c.is_control() || matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    };
     text.chars().map(|c| if obeyed(c) { ' ' } else { c }).collect()
 }
 
