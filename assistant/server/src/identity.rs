@@ -3,6 +3,7 @@
 mod error;
 mod gate;
 mod lockout;
+mod oidc;
 mod record;
 mod secret;
 mod sessions;
@@ -15,6 +16,8 @@ mod tokens;
 pub use error::IdentityError;
 pub use gate::Identity;
 pub(crate) use gate::{Identified, Proof, Refused};
+#[cfg(test)]
+pub(crate) use oidc::test_keys;
 pub(crate) use secret::{csrf_token, same_text};
 pub(crate) use sessions::NewSession;
 pub use store::IdentityStore;

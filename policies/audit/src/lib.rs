@@ -33,16 +33,20 @@ mod chain;
 mod checkpoint;
 mod copies;
 mod error;
+mod export;
 mod file;
 mod key;
 mod liveness;
 mod log;
 mod merkle;
+mod question;
 mod reader;
 mod record;
 mod rotation;
+mod search;
 mod tail;
 mod text;
+mod usage;
 mod verify;
 mod writer;
 
@@ -57,6 +61,8 @@ mod reader_tests;
 #[cfg(test)]
 mod record_tests;
 #[cfg(test)]
+mod search_tests;
+#[cfg(test)]
 mod segment_tests;
 #[cfg(test)]
 mod test_log;
@@ -67,12 +73,16 @@ pub use chain::Hash;
 pub use checkpoint::{Checkpoint, Hex};
 pub use copies::{CheckpointCopy, Copied, FileCopy};
 pub use error::AuditError;
+pub use export::Format;
 pub use file::erase::{Erase, Erased};
 pub use file::retain::Retained;
 pub use key::{AuditKey, PublicKey};
 pub use liveness::{Alive, Liveness};
 pub use log::{Settings, SqliteAudit};
+pub use question::{Integrity, QuestionRecord};
 pub use reader::{AuditReader, Filter, Page, QuestionFile, QuestionLine, Sealed};
 pub use record::Kind;
+pub use search::{Cursor, Entry, Found, Search, Wanted, Work};
 pub use text::Salts;
+pub use usage::{UsageFilter, UsageLine};
 pub use verify::{Broken, Check, HEARTBEAT_SECONDS, Note, Report, Verdict};

@@ -20,9 +20,9 @@ use crate::record::Kind;
 use crate::text;
 
 /// What the outcome of a question without a complete record is called.
-const OPEN: &str = "open";
+pub(crate) const OPEN: &str = "open";
 /// What it is called when its process is gone.
-const ABANDONED: &str = "abandoned";
+pub(crate) const ABANDONED: &str = "abandoned";
 
 /// Which questions to list. Everything that is set must hold.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -74,7 +74,7 @@ impl QuestionLine {
     }
 }
 
-fn outcome(complete: Option<&Complete>, abandoned: bool) -> &str {
+pub(crate) fn outcome(complete: Option<&Complete>, abandoned: bool) -> &str {
     match complete {
         Some(complete) => &complete.outcome,
         None if abandoned => ABANDONED,
@@ -125,8 +125,8 @@ pub struct AuditReader {
 }
 
 /// A stored record before it is taken apart.
-struct Stored {
-    seq: u64,
+pub(crate) struct Stored {
+    pub(crate) seq: u64,
     hash: [u8; 32],
     body: String,
     /// What can be erased of it.
@@ -166,8 +166,8 @@ impl AuditReader {
             .connection
             .prepare_cached(
                 "SELECT b.seq, b.hash, b.body, p.text,
-                   (SELECT count(*) FROM record c WHERE c.question_id = b.question_id AND c.kind = 'call'),
-                   (SELECT c.body FROM record c WHERE c.question_id = b.question_id AND c.kind = 'complete'
+                   (SELECT count(*) FROM record c WHERE c.question_id = b.question_id AND +c.kind = 'call'),
+                   (SELECT c.body FROM record c WHERE c.question_id = b.question_id AND +c.kind = 'complete'
                      ORDER BY c.seq LIMIT 1) AS ended
                  FROM record b LEFT JOIN private p ON p.seq = b.seq
                  WHERE b.kind = 'begin'
@@ -227,7 +227,7 @@ impl AuditReader {
     }
 
     /// Whether an open question's process is gone. Without anybody to ask, nothing is said to be abandoned.
-    fn is_abandoned(&self, begin: &Sealed<Begin>) -> bool {
+    pub(crate) fn is_abandoned(&self, begin: &Sealed<Begin>) -> bool {
         self.liveness.as_ref().is_some_and(|liveness| {
             let process = begin.record.detail.get(PROCESS);
             liveness.is_gone(process.map(String::as_str), begin.record.at)
@@ -277,12 +277,12 @@ impl AuditReader {
         Ok(written)
     }
 
-    fn records(&self, id: &QuestionId, kind: Kind) -> Result<Vec<Stored>, AuditError> {
+    pub(crate) fn records(&self, id: &QuestionId, kind: Kind) -> Result<Vec<Stored>, AuditError> {
         let mut statement = self
             .connection
             .prepare_cached(
                 "SELECT r.seq, r.hash, r.body, p.text FROM record r LEFT JOIN private p ON p.seq = r.seq
-                 WHERE r.question_id = ?1 AND r.kind = ?2 ORDER BY r.seq",
+                 WHERE r.question_id = ?1 AND +r.kind = ?2 ORDER BY r.seq",
             )
             .map_err(|error| self.failed(&error))?;
         let rows =
@@ -297,11 +297,11 @@ impl AuditReader {
 
 impl Stored {
     /// Reads the columns `seq, hash, body, text`.
-    fn read(row: &rusqlite::Row<'_>) -> rusqlite::Result<Self> {
+    pub(crate) fn read(row: &rusqlite::Row<'_>) -> rusqlite::Result<Self> {
         Ok(Self { seq: row.get(0)?, hash: row.get(1)?, body: row.get(2)?, text: row.get(3)? })
     }
 
-    fn sealed<T: DeserializeOwned>(self) -> Result<Sealed<T>, AuditError> {
+    pub(crate) fn sealed<T: DeserializeOwned>(self) -> Result<Sealed<T>, AuditError> {
         let Self { seq, hash, body, text } = self;
         let mut fields: Map<String, Value> = parse(seq, &body)?;
         let erased = text::join(&mut fields, text.map(|text| parse(seq, &text)).transpose()?);
@@ -311,7 +311,7 @@ impl Stored {
     }
 }
 
-fn parse<T: DeserializeOwned>(seq: u64, body: &str) -> Result<T, AuditError> {
+pub(crate) fn parse<T: DeserializeOwned>(seq: u64, body: &str) -> Result<T, AuditError> {
     serde_json::from_str(body).map_err(|error| AuditError::Unreadable { seq, what: error.to_string() })
 }
 

@@ -1,6 +1,6 @@
 //! Searching the log as a reviewer does: questions and events in one list, the newest first, page by page.
 
-mod sql;
+pub(crate) mod sql;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -212,9 +212,9 @@ impl AuditReader {
             .connection
             .prepare_cached(
                 "SELECT b.seq, b.hash, b.body, p.text, b.kind,
-                   (SELECT c.body FROM record c WHERE c.question_id = b.question_id AND c.kind = 'complete' ORDER BY c.seq LIMIT 1)
+                   (SELECT c.body FROM record c WHERE c.question_id = b.question_id AND +c.kind = 'complete' ORDER BY c.seq LIMIT 1)
                  FROM record b LEFT JOIN private p ON p.seq = b.seq
-                 WHERE b.question_id = ?1 AND b.kind = 'begin' ORDER BY b.seq LIMIT 1",
+                 WHERE b.question_id = ?1 AND +b.kind = 'begin' ORDER BY b.seq LIMIT 1",
             )
             .and_then(|mut statement| statement.query_row([id.as_str()], Listed::read).optional())
             .map_err(|error| self.failed(&error))?;

@@ -56,7 +56,7 @@ impl AuditReader {
                    sum(e.body ->> '$.queries'), sum(e.body ->> '$.rows_read'), sum(e.body ->> '$.bytes_read'),
                    sum(e.body ->> '$.llm_tokens')
                  FROM record e INDEXED BY record_by_second
-                 JOIN record b ON b.question_id = e.question_id AND b.kind = 'begin'
+                 JOIN record b INDEXED BY record_of_question ON b.question_id = e.question_id AND b.kind = 'begin'
                  WHERE e.kind = 'complete' AND e.second >= :from AND e.second < :to
                    AND (:principal IS NULL OR b.who = :principal)
                    AND (:tenant IS NULL OR EXISTS (SELECT 1 FROM json_each(b.tenants) t WHERE t.value = :tenant))

@@ -93,6 +93,24 @@ impl OidcIssuer {
         };
         Ok(Principal { id: format!("{}:{who}", self.name), role, tenants, jobs_of: None })
     }
+
+    /// Those of the claims that [`principal`](Self::principal) looks at: what is worth keeping of them, and nothing more about a person.
+    pub fn relevant(&self, claims: &Map<String, Value>) -> Map<String, Value> {
+        let top = |claim: &str| {
+            claim.strip_prefix('/').map_or(claim, |path| path.split('/').next().unwrap_or(path)).to_owned()
+        };
+        let wanted = [
+            "email_verified".to_owned(),
+            top(self.principal_claim.name()),
+            top(&self.role_claim),
+            top(&self.tenant_claim),
+        ];
+        claims
+            .iter()
+            .filter(|(name, _)| wanted.contains(name))
+            .map(|(name, value)| (name.clone(), value.clone()))
+            .collect()
+    }
 }
 
 /// Of several roles of one person the highest counts. Who checks the record is above those who are in it.

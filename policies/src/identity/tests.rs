@@ -200,3 +200,17 @@ fn broken_identity_files_are_refused_with_line_and_what_to_do() {
     assert!(!report.join("\n").contains("it loads"));
     insta::assert_snapshot!("broken_identity", report.join("\n\n"));
 }
+
+#[test]
+fn what_is_kept_of_claims_is_enough_for_the_same_principal_and_no_more() {
+    let identity = load(CORP).unwrap();
+    let Value::Object(mut claims) = claims("ann@example.com", &["gpu-readers"], &["team-atlas"]) else {
+        panic!("an object")
+    };
+    claims.insert("phone_number".to_owned(), json!("555"));
+    claims.insert("sub".to_owned(), json!("77"));
+    let kept = identity.issuers[0].relevant(&claims);
+    let names: std::collections::BTreeSet<&str> = kept.keys().map(String::as_str).collect();
+    assert_eq!(names, ["email", "email_verified", "groups", "realm_access"].into());
+    assert_eq!(identity.issuers[0].principal(&kept), identity.issuers[0].principal(&claims));
+}

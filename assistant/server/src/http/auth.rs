@@ -133,23 +133,21 @@ fn refuse_without_csrf_token(headers: &HeaderMap, session_id: &str) -> Result<()
 
 /// The problem of a credential that lets nobody in.
 pub(super) fn refusal(refused: Refused) -> Problem {
-    let status = match &refused {
+    let (status, retry_after_s) = match &refused {
         Refused::Unknown
         | Refused::Expired { .. }
         | Refused::Revoked
+        | Refused::ProviderExpired
+        | Refused::ProviderEarly
+        | Refused::NoRights
         | Refused::SessionEnded
-        | Refused::NoPrincipal => StatusCode::UNAUTHORIZED,
-        Refused::LockedOut { .. } => StatusCode::TOO_MANY_REQUESTS,
-        Refused::Unavailable(_) => StatusCode::SERVICE_UNAVAILABLE,
+        | Refused::NoPrincipal => (StatusCode::UNAUTHORIZED, None),
+        Refused::LockedOut { seconds } => (StatusCode::TOO_MANY_REQUESTS, Some(*seconds)),
+        Refused::Unavailable(_) => (StatusCode::SERVICE_UNAVAILABLE, None),
     };
     let problem = Problem::new(status, refused.to_string());
-    match refused {
-        Refused::LockedOut { seconds } => problem.retry_after(seconds),
-        Refused::Unknown
-        | Refused::Expired { .. }
-        | Refused::Revoked
-        | Refused::SessionEnded
-        | Refused::NoPrincipal
-        | Refused::Unavailable(_) => problem,
+    match retry_after_s {
+        Some(seconds) => problem.retry_after(seconds),
+        None => problem,
     }
 }

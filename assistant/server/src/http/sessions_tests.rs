@@ -8,6 +8,7 @@ use sightline_model::audit::{Event, EventKind};
 use sightline_policies::Policies;
 
 use super::test_service::{Came, TestService};
+use crate::identity::test_keys::{self, Pair};
 
 const HOST: &str = "127.0.0.1:8787";
 
@@ -325,4 +326,59 @@ async fn a_bearer_token_is_told_whose_it_is_and_has_no_session_to_end() {
     assert_eq!(bearer(&service, &token).await.json(), expected);
     let out = service.send(empty(post("/logout").header(header::AUTHORIZATION, format!("Bearer {token}")))).await;
     assert!(out.problem(422).contains("token revoke"));
+}
+
+/// A provider whose one key is this one.
+fn provider(service: &TestService, pair: &Pair) {
+    let path = service.folder.path().join("keys.json");
+    std::fs::write(&path, json!({ "keys": [pair.jwk("a")] }).to_string()).unwrap();
+    let policies = test_keys::policies(&format!("jwks_file = \"{}\"", path.display()));
+    service.service.assistant().policies.replace(policies);
+}
+
+#[tokio::test]
+async fn a_providers_token_is_a_bearer_token_and_opens_a_session_of_a_working_day() {
+    let service = TestService::start();
+    let pair = Pair::ec();
+    let token = pair.token("a", &test_keys::claims());
+    bearer(&service, &token).await.problem(401);
+    provider(&service, &pair);
+    let came = bearer(&service, &token).await;
+    assert_eq!(
+        (came.json()["principal"].as_str(), came.json()["role"].as_str()),
+        (Some("corp:ann@example.com"), Some("operator"))
+    );
+    let opened = log_in(&service, &token).await;
+    assert_eq!(opened.json()["expires"], "2027-01-15T20:00:00Z");
+    let cookie = cookie(&opened);
+    // The token itself is good for an hour.
+    service.clock.forward(3631);
+    assert!(bearer(&service, &token).await.problem(401).contains("has expired"));
+    assert_eq!(session(&service, &cookie).await.json()["principal"], "corp:ann@example.com");
+    let login = &events(&service, EventKind::Login)[0];
+    assert_eq!(login.principal.as_deref(), Some("corp:ann@example.com"));
+    assert_eq!(login.detail["issuer"], test_keys::ISSUER);
+    // What the policy makes of the claims counts at once.
+    service.service.assistant().policies.replace(Policies::builtin().unwrap());
+    session(&service, &cookie).await.problem(401);
+}
+
+#[tokio::test]
+async fn a_provider_that_the_policy_gives_no_role_or_that_has_no_keys_lets_nobody_in() {
+    let service = TestService::start();
+    let pair = Pair::ed();
+    provider(&service, &pair);
+    let mut claims = test_keys::claims();
+    claims["roles"] = json!(["nobody"]);
+    assert!(bearer(&service, &pair.token("a", &claims)).await.problem(401).contains("gives you no role"));
+    for _ in 0..4 {
+        bearer(&service, &Pair::ed().token("a", &test_keys::claims())).await.problem(401);
+    }
+    bearer(&service, &Pair::ed().token("a", &test_keys::claims())).await.problem(401);
+    bearer(&service, &Pair::ed().token("a", &test_keys::claims())).await.problem(429);
+    assert_eq!(bearer(&service, &pair.token("a", &test_keys::claims())).await.status, 200, "what is right is let in");
+    let missing = test_keys::policies("jwks_file = \"/nowhere/keys.json\"");
+    service.service.assistant().policies.replace(missing);
+    let came = bearer(&service, &pair.token("a", &test_keys::claims())).await;
+    assert!(came.problem(503).contains("keys of your identity provider"));
 }

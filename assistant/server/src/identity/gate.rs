@@ -4,13 +4,15 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use serde_json::{Map, Value};
 use sightline_core::{Assistant, Clock};
 use sightline_model::Principal;
 use sightline_model::audit::AuditLog;
-use sightline_policies::LivePolicies;
+use sightline_policies::{LivePolicies, Policies};
 
 use super::error::IdentityError;
 use super::lockout::{Attempts, Lockout};
+use super::oidc::{JwtFault, ProviderFault, Providers, Vouched, looks_like_jwt};
 use super::record;
 use super::sessions::{Cookie, NewSession, OpenedBy, Session};
 use super::store::IdentityStore;
@@ -20,6 +22,7 @@ use super::tokens::{Presented, Shape, Token, TokenState, shape};
 pub struct Identity {
     store: Arc<IdentityStore>,
     pub(super) lockout: Lockout,
+    providers: Providers,
     policies: Arc<LivePolicies>,
     pub(super) audit: Arc<dyn AuditLog>,
     pub(super) clock: Arc<dyn Clock>,
@@ -65,6 +68,17 @@ pub(crate) enum Refused {
     /// The secret is right, and the token was revoked.
     #[error("this token was revoked; ask the operator of this service for a new one")]
     Revoked,
+    /// The provider's token is right, and its time is over.
+    #[error("this token of your identity provider has expired; get a new one there")]
+    ProviderExpired,
+    /// Its time has not come.
+    #[error("this token of your identity provider is not valid yet; its clock and this service's differ")]
+    ProviderEarly,
+    /// The provider's token is right, and the policy maps its claims to nobody.
+    #[error(
+        "your identity provider knows you, and the policy of this service gives you no role; ask its operator, whose log says what is missing"
+    )]
+    NoRights,
     /// There was such a session.
     #[error("your session has ended; log in again")]
     SessionEnded,
@@ -98,14 +112,43 @@ impl Identity {
         Self {
             store: Arc::new(store),
             lockout: Lockout::default(),
+            providers: Providers::new(),
             policies: Arc::clone(&assistant.policies),
             audit: Arc::clone(&assistant.audit),
             clock: Arc::clone(&assistant.clock),
         }
     }
 
-    /// Who sends this bearer credential.
+    /// Who sends this bearer credential: a token of ours, or of an identity provider.
     pub(crate) async fn bearer(&self, text: &str, peer: IpAddr) -> Result<Identified, Refused> {
+        if looks_like_jwt(text) { self.vouched(text, peer).await } else { self.token(text, peer).await }
+    }
+
+    async fn vouched(&self, text: &str, peer: IpAddr) -> Result<Identified, Refused> {
+        let whose = Attempts::Other { peer };
+        let policies = self.policies.now();
+        let verified = self.providers.verify(text, &policies, self.clock.now(), self.clock.monotonic_ms()).await;
+        let fault = match verified {
+            Ok(Vouched { principal, issuer, claims }) => {
+                let opened_by = OpenedBy::Provider { issuer, claims: Value::Object(claims).to_string() };
+                return Ok(Identified { principal, proof: Proof::Bearer(opened_by) });
+            }
+            Err(fault) => fault,
+        };
+        // For whoever runs this: people who cannot log in send their administrator here.
+        tracing::warn!(%fault, %peer, "a token of an identity provider was not taken");
+        match fault {
+            ProviderFault::Token(JwtFault::Expired) => Err(self.failed(whose, false, Refused::ProviderExpired).await),
+            ProviderFault::Token(JwtFault::Early) => Err(self.failed(whose, false, Refused::ProviderEarly).await),
+            ProviderFault::Claims(_) => Err(self.failed(whose, false, Refused::NoRights).await),
+            ProviderFault::NoKeys { .. } => Err(Refused::Unavailable(
+                "the keys of your identity provider cannot be had; the log of the service says why".to_owned(),
+            )),
+            ProviderFault::Token(_) => Err(self.failed(whose, true, Refused::Unknown).await),
+        }
+    }
+
+    async fn token(&self, text: &str, peer: IpAddr) -> Result<Identified, Refused> {
         let named = match shape(text) {
             Shape::Named { id } => Some(Attempts::Token { peer, id: id.to_owned() }),
             Shape::Unnamed | Shape::Other => None,
@@ -149,7 +192,9 @@ impl Identity {
                 // A principal that the policy no longer knows ends its sessions.
                 let principal = match &session.opened_by {
                     OpenedBy::Token { .. } => self.policies.now().principal(&session.principal),
-                    OpenedBy::Provider { .. } => None,
+                    OpenedBy::Provider { issuer, claims } => {
+                        vouched_still(&self.policies.now(), issuer, claims).filter(|now| now.id == session.principal)
+                    }
                 };
                 let principal = principal.ok_or(Refused::SessionEnded)?;
                 Ok(Identified { principal, proof: Proof::Session { session, id: id.to_owned() } })
@@ -228,4 +273,11 @@ fn ended(token: &Token, now: Timestamp) -> Option<Refused> {
         TokenState::Revoked => Some(Refused::Revoked),
         TokenState::Expired => Some(Refused::Expired { at: token.expires.unwrap_or(now) }),
     }
+}
+
+/// Whom the policy in force makes of what a provider vouched for when a session was opened.
+fn vouched_still(policies: &Policies, issuer: &str, claims: &str) -> Option<Principal> {
+    let issuer = policies.issuers().iter().find(|known| known.issuer == issuer)?;
+    let claims: Map<String, Value> = serde_json::from_str(claims).ok()?;
+    issuer.principal(&claims).ok()
 }

@@ -108,7 +108,8 @@ fn user(entry: &Entry) -> Value {
     };
     user.insert("type_id".to_owned(), json!(type_id));
     if !entry.tenants.is_empty() {
-        let groups: Vec<Value> = entry.tenants.iter().map(|tenant| json!({ "name": tenant, "type": "tenant" })).collect();
+        let groups: Vec<Value> =
+            entry.tenants.iter().map(|tenant| json!({ "name": tenant, "type": "tenant" })).collect();
         user.insert("groups".to_owned(), json!(groups));
     }
     Value::Object(user)
@@ -117,12 +118,14 @@ fn user(entry: &Entry) -> Value {
 fn of_question(entry: &Entry) -> Map<String, Value> {
     let failed = ["error", "cancelled", "abandoned", "refused"].contains(&entry.outcome.as_str());
     let asked = Class { other: Some("Ask"), ..class(API, OTHER) };
-    let mut document =
-        base(entry, asked, entry.seq, &entry.hash.to_string(), entry.at.as_millisecond(), failed);
+    let mut document = base(entry, asked, entry.seq, &entry.hash.to_string(), entry.at.as_millisecond(), failed);
     document.insert("status_detail".to_owned(), json!(entry.error.as_deref().unwrap_or(&entry.outcome)));
     document.insert("message".to_owned(), json!(entry.question));
     let request = json!({ "uid": entry.question_id });
-    document.insert("api".to_owned(), json!({ "operation": "ask", "request": request, "service": { "name": "sightline" } }));
+    document.insert(
+        "api".to_owned(),
+        json!({ "operation": "ask", "request": request, "service": { "name": "sightline" } }),
+    );
     document.insert(
         "unmapped".to_owned(),
         json!({ "outcome": entry.outcome, "work": entry.work, "detail": entry.detail, "erased": entry.erased }),
@@ -144,7 +147,10 @@ fn of_call(entry: &Entry, call: &Sealed<Call>) -> Map<String, Value> {
         Some(table) => {
             set("table", json!({ "name": table }));
             set("type_id", json!(3));
-            set("query_info", json!({ "query_string": record.sql, "uid": record.query_id, "bytes": record.bytes_read }));
+            set(
+                "query_info",
+                json!({ "query_string": record.sql, "uid": record.query_id, "bytes": record.bytes_read }),
+            );
         }
         None => {
             let request = json!({ "uid": entry.question_id });
@@ -180,7 +186,10 @@ fn of_event(entry: &Entry, event: &Event) -> Map<String, Value> {
             set("service", json!({ "name": "sightline" }));
         }
         LIFECYCLE => {
-            set("app", json!({ "name": "Sightline", "vendor_name": "Sightline", "version": env!("CARGO_PKG_VERSION") }));
+            set(
+                "app",
+                json!({ "name": "Sightline", "vendor_name": "Sightline", "version": env!("CARGO_PKG_VERSION") }),
+            );
         }
         _ => {
             set("api", json!({ "operation": entry.kind, "service": { "name": "sightline" } }));
@@ -205,10 +214,9 @@ fn of_kind(kind: EventKind) -> Class {
         EventKind::Denied | EventKind::AuditRead | EventKind::AuditVerified | EventKind::AuditExported => class(API, 2),
         EventKind::AuditReplayed => class(API, 2),
         EventKind::PolicyReload | EventKind::KeyRotated => class(API, 3),
-        EventKind::TokenRevoked
-        | EventKind::TextErased
-        | EventKind::Retention
-        | EventKind::ConversationsDeleted => class(API, 4),
+        EventKind::TokenRevoked | EventKind::TextErased | EventKind::Retention | EventKind::ConversationsDeleted => {
+            class(API, 4)
+        }
         EventKind::ClockWentBack => Class { other: Some("Clock went back"), ..class(API, OTHER) },
         EventKind::CopyFailed => Class { other: Some("Copy failed"), ..class(API, OTHER) },
     }

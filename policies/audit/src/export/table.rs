@@ -11,8 +11,28 @@ use crate::reader::Sealed;
 use crate::search::{Entry, Work};
 
 const HEAD: [&str; 22] = [
-    "seq", "time", "kind", "question_id", "who", "role", "tenants", "entrance", "question", "outcome", "error", "calls",
-    "denied", "tools", "tables", "queries", "rows_read", "bytes_read", "llm_tokens", "wall_ms", "detail", "hash",
+    "seq",
+    "time",
+    "kind",
+    "question_id",
+    "who",
+    "role",
+    "tenants",
+    "entrance",
+    "question",
+    "outcome",
+    "error",
+    "calls",
+    "denied",
+    "tools",
+    "tables",
+    "queries",
+    "rows_read",
+    "bytes_read",
+    "llm_tokens",
+    "wall_ms",
+    "detail",
+    "hash",
 ];
 
 /// Writes a line for each entry.
@@ -30,8 +50,23 @@ impl<'a> Table<'a> {
 
 impl Sink for Table<'_> {
     fn entry(&mut self, entry: &Entry, _: &[Sealed<Call>], _: Option<&Event>) -> Result<(), AuditError> {
-        let Entry { seq, hash, at, kind, question_id, who, role, tenants, entrance, question, erased: _, outcome, error, work, detail } =
-            entry;
+        let Entry {
+            seq,
+            hash,
+            at,
+            kind,
+            question_id,
+            who,
+            role,
+            tenants,
+            entrance,
+            question,
+            erased: _,
+            outcome,
+            error,
+            work,
+            detail,
+        } = entry;
         let work = work.clone().unwrap_or_default();
         let Work { calls, denied, tools, tables, queries, rows_read, bytes_read, llm_tokens, wall_ms } = work;
         let list = |names: Vec<&str>| harmless(&names.join(" "));
@@ -87,8 +122,20 @@ mod tests {
     #[test]
     fn what_a_spreadsheet_would_calculate_stays_text() {
         for formula in [
-            "=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "\n=1", "  =1", "＝1", "＋1", "－1", "＠x",
-            "=HYPERLINK(\"http://x\",\"y\")", "=cmd|' /C calc'!A0",
+            "=1+1",
+            "+1",
+            "-1",
+            "@SUM(A1)",
+            "\t=1",
+            "\r=1",
+            "\n=1",
+            "  =1",
+            "＝1",
+            "＋1",
+            "－1",
+            "＠x",
+            "=HYPERLINK(\"http://x\",\"y\")",
+            "=cmd|' /C calc'!A0",
         ] {
             assert_eq!(harmless(formula), format!("'{formula}"));
         }

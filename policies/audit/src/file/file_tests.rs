@@ -84,8 +84,8 @@ fn a_file_that_another_process_holds_refuses_the_record() {
 #[test]
 fn a_log_of_a_newer_program_is_neither_written_nor_read() {
     let test = TestLog::with_questions(1);
-    test.tamper("PRAGMA user_version = 3");
-    let expected = "`LOG` has format 3, this program knows 2; use the newer program that wrote it";
+    test.tamper("PRAGMA user_version = 4");
+    let expected = "`LOG` has format 4, this program knows 3; use the newer program that wrote it";
     assert_eq!(words(&test, &open(&test.path()).err().unwrap()), expected);
     assert_eq!(words(&test, &AuditReader::open(&test.path()).unwrap_err()), expected);
 }

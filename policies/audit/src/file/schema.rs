@@ -59,12 +59,33 @@ CREATE TRIGGER rotation_is_not_changed BEFORE UPDATE ON rotation BEGIN SELECT RA
 CREATE TRIGGER rotation_is_not_removed BEFORE DELETE ON rotation BEGIN SELECT RAISE(ABORT, 'the log is append-only'); END;
 ";
 
+/// Adds what a reviewer searches by. As before nothing is stored twice: each column is derived from the canonical text, and lives in
+/// an index alone. `second` is the beginning of the record's time as text, which sorts like the time itself.
+const FORMAT_3: &str = "
+ALTER TABLE record ADD COLUMN who TEXT GENERATED ALWAYS AS
+  (CASE WHEN json_valid(body) THEN coalesce(body ->> '$.principal.id', body ->> '$.principal') END) VIRTUAL;
+ALTER TABLE record ADD COLUMN second TEXT GENERATED ALWAYS AS
+  (CASE WHEN json_valid(body) THEN substr(body ->> '$.at', 1, 19) END) VIRTUAL;
+ALTER TABLE record ADD COLUMN tenants TEXT GENERATED ALWAYS AS
+  (CASE WHEN json_valid(body) THEN body ->> '$.principal.tenants.only' END) VIRTUAL;
+ALTER TABLE record ADD COLUMN tool TEXT GENERATED ALWAYS AS (CASE WHEN json_valid(body) THEN body ->> '$.tool' END) VIRTUAL;
+ALTER TABLE record ADD COLUMN tables TEXT GENERATED ALWAYS AS (CASE WHEN json_valid(body) THEN body ->> '$.tables' END) VIRTUAL;
+ALTER TABLE record ADD COLUMN allowed INTEGER GENERATED ALWAYS AS
+  (CASE WHEN json_valid(body) THEN body ->> '$.decision.allowed' END) VIRTUAL;
+ALTER TABLE record ADD COLUMN outcome TEXT GENERATED ALWAYS AS (CASE WHEN json_valid(body) THEN body ->> '$.outcome' END) VIRTUAL;
+ALTER TABLE record ADD COLUMN event TEXT GENERATED ALWAYS AS (CASE WHEN json_valid(body) THEN body ->> '$.event' END) VIRTUAL;
+CREATE INDEX record_by_who ON record (who) WHERE who IS NOT NULL;
+CREATE INDEX record_by_second ON record (kind, second);
+CREATE INDEX record_of_question ON record (question_id, kind, tool, allowed, tables, outcome) WHERE question_id IS NOT NULL;
+CREATE INDEX record_by_event ON record (event) WHERE kind = 'event';
+";
+
 /// What is added from one format to the next; the first line makes format 1. A new file goes through all of them,
 /// so that it is built like one that grew with the program. Formats that were shipped are never edited.
-const STEPS: &[(i64, &str)] = &[(1, FORMAT_1), (2, FORMAT_2)];
+const STEPS: &[(i64, &str)] = &[(1, FORMAT_1), (2, FORMAT_2), (3, FORMAT_3)];
 
 /// The newest format this program reads and writes; `PRAGMA user_version` of the file.
-pub(crate) const FORMAT: i64 = 2;
+pub(crate) const FORMAT: i64 = 3;
 
 /// Whether nothing was ever put into this file.
 pub(crate) fn is_new(connection: &Connection) -> rusqlite::Result<bool> {

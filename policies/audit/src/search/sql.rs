@@ -12,13 +12,13 @@ use crate::record::Kind;
 
 /// The records between which everything of the wanted time lies. Clocks jump, so it is found by time and not by halving.
 #[derive(Clone, Copy)]
-pub(super) struct Span {
+pub(crate) struct Span {
     first: u64,
     last: u64,
 }
 
 /// The name that a record has for one of the model's words.
-pub(super) fn name(word: &impl Serialize) -> String {
+pub(crate) fn name(word: &impl Serialize) -> String {
     match serde_json::to_value(word) {
         Ok(serde_json::Value::String(name)) => name,
         Ok(other) => other.to_string(),
@@ -32,7 +32,7 @@ fn second(at: Timestamp) -> String {
 }
 
 /// The span of the wanted time; none when nothing lies in it.
-pub(super) fn span(reader: &AuditReader, search: &Search) -> Result<Option<Span>, AuditError> {
+pub(crate) fn span(reader: &AuditReader, search: &Search) -> Result<Option<Span>, AuditError> {
     let (from, to) = (search.from, search.to);
     if from.is_none() && to.is_none() {
         return Ok(Some(Span { first: 0, last: u64::from(u32::MAX) << 31 }));
@@ -57,10 +57,11 @@ pub(super) fn span(reader: &AuditReader, search: &Search) -> Result<Option<Span>
             })
             .map_err(|error| reader.failed(&error))?;
         if let (Some(first), Some(last)) = found {
-            span = Some(span.map_or(Span { first, last }, |span| Span {
-                first: span.first.min(first),
-                last: span.last.max(last),
-            }));
+            span =
+                Some(span.map_or(Span { first, last }, |span| Span {
+                    first: span.first.min(first),
+                    last: span.last.max(last),
+                }));
         }
     }
     Ok(span)
@@ -85,7 +86,7 @@ fn kinds(search: &Search) -> Kinds {
 }
 
 /// The text of the search, and its parameters.
-pub(super) fn statement(search: &Search, span: Span) -> (String, Vec<(&'static str, Value)>) {
+pub(crate) fn statement(search: &Search, span: Span) -> (String, Vec<(&'static str, Value)>) {
     let Search { wanted, who, tenant, tool, table, allowed, outcome, from, to, text, cursor, limit: _, oldest_first } =
         search;
     let mut conditions: Vec<&str> = Vec::new();
@@ -124,22 +125,22 @@ pub(super) fn statement(search: &Search, span: Span) -> (String, Vec<(&'static s
         set("EXISTS (SELECT 1 FROM json_each(b.tenants) t WHERE t.value = :tenant)", ":tenant", words(tenant));
     }
     if let Some(tool) = tool {
-        let called = "EXISTS (SELECT 1 FROM record c WHERE c.question_id = b.question_id AND c.kind = 'call' AND c.tool = :tool)";
+        let called = "EXISTS (SELECT 1 FROM record c INDEXED BY record_of_question WHERE c.question_id = b.question_id AND c.kind = 'call' AND c.tool = :tool)";
         set(called, ":tool", words(tool));
     }
     if let Some(table) = table {
-        let read = "EXISTS (SELECT 1 FROM record c, json_each(c.tables) t WHERE c.question_id = b.question_id AND c.kind = 'call' AND t.value = :table)";
+        let read = "EXISTS (SELECT 1 FROM record c INDEXED BY record_of_question, json_each(c.tables) t WHERE c.question_id = b.question_id AND c.kind = 'call' AND t.value = :table)";
         set(read, ":table", words(table));
     }
     if let Some(allowed) = allowed {
         let decided = "CASE b.kind WHEN 'event' THEN (b.outcome <> 'denied') = :allowed ELSE
-            EXISTS (SELECT 1 FROM record c WHERE c.question_id = b.question_id AND c.kind = 'call' AND c.allowed = :allowed) END";
+            EXISTS (SELECT 1 FROM record c INDEXED BY record_of_question WHERE c.question_id = b.question_id AND c.kind = 'call' AND c.allowed = :allowed) END";
         set(decided, ":allowed", Value::Integer(i64::from(*allowed)));
     }
     if let Some(outcome) = outcome {
         let is_open = [OPEN, ABANDONED].contains(&outcome.as_str());
         let ended = "CASE b.kind WHEN 'event' THEN b.outcome ELSE coalesce(
-            (SELECT c.outcome FROM record c WHERE c.question_id = b.question_id AND c.kind = 'complete' ORDER BY c.seq LIMIT 1),
+            (SELECT c.outcome FROM record c INDEXED BY record_of_question WHERE c.question_id = b.question_id AND c.kind = 'complete' LIMIT 1),
             'open') END = :outcome";
         set(ended, ":outcome", if is_open { Value::Text(OPEN.to_owned()) } else { words(outcome) });
     }
@@ -159,8 +160,8 @@ pub(super) fn statement(search: &Search, span: Span) -> (String, Vec<(&'static s
     let order = if *oldest_first { "ASC" } else { "DESC" };
     let sql = format!(
         "SELECT b.seq, b.hash, b.body, p.text, b.kind,
-           CASE b.kind WHEN 'begin' THEN (SELECT c.body FROM record c
-             WHERE c.question_id = b.question_id AND c.kind = 'complete' ORDER BY c.seq LIMIT 1) END
+           CASE b.kind WHEN 'begin' THEN (SELECT c.body FROM record c INDEXED BY record_of_question
+             WHERE c.question_id = b.question_id AND c.kind = 'complete' LIMIT 1) END
          FROM record b LEFT JOIN private p ON p.seq = b.seq
          WHERE {} ORDER BY b.seq {order}",
         conditions.join(" AND ")
