@@ -87,8 +87,10 @@ fn job() -> impl Strategy<Value = Arc<JobRows>> {
     (user(), tenant()).prop_map(|(user, tenant)| {
         Arc::new(JobRows {
             job_id: "4711".to_owned(),
+            cluster: String::new(),
             user,
             tenant,
+            cluster: "east".to_owned(),
             slots: BTreeSet::new(),
             from: Timestamp::UNIX_EPOCH,
             to: Timestamp::UNIX_EPOCH,

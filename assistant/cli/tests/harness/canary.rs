@@ -167,8 +167,11 @@ fn hold_audited_sql(data_dir: &Path) {
             let Some(sql) = &call.sql else { continue };
             let tenants = match &file.begin.record.principal.tenants {
                 TenantScope::Only(tenants) => tenants.clone(),
-                // Every tenant of the labs there are.
-                TenantScope::All => ["atlas", "borealis", "default", TENANT].map(str::to_owned).into(),
+                // Every tenant: those that it names.
+                TenantScope::All => {
+                    let named = call.params.get("p0").map(String::as_str).unwrap_or_default();
+                    named.split('\'').skip(1).step_by(2).map(str::to_owned).collect()
+                }
             };
             let from = sql.split_once(" FROM ").and_then(|(_, from)| from.split_once('.'));
             let database = from.map(|(database, _)| database).unwrap_or_default();

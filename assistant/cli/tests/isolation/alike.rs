@@ -5,15 +5,19 @@ use reqwest::Response;
 /// Whether a body of a foreign name equals that of an unknown one: status, then every byte once ids, hashes, times taken and the names
 /// themselves are out.
 pub(crate) fn alike(text: &str, name: &str) -> String {
-    let text = without_ids(text).replace(name, "[name]").replace(&name.to_lowercase(), "[name]");
-    without_durations(&text)
+    let mut text = without_durations(&without_ids(text));
+    // Nothing is named: nothing is taken out.
+    if !name.is_empty() {
+        text = text.replace(name, "[name]").replace(&name.to_lowercase(), "[name]");
+    }
+    text
 }
 
 /// The text with every UUID and every SHA-256 as a word.
 fn without_ids(text: &str) -> String {
     let mut out = String::new();
     let mut word = String::new();
-    let mut end = |word: &mut String, out: &mut String| {
+    let end = |word: &mut String, out: &mut String| {
         let dashes = word.chars().filter(|c| *c == '-').count();
         let is_hash = word.len() == 64 && dashes == 0;
         let is_id = word.len() == 36 && dashes == 4;

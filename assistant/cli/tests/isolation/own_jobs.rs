@@ -61,7 +61,7 @@ fn calls(job: &str) -> Vec<(&'static str, Value)> {
         ),
         ("metric_range", window(json!({ "metric": temperature, "job": job, "samples": "highest", "per": by_gpu }))),
         ("metric_range", window(json!({ "metric": "*", "job": job, "aggregation": "max", "group_by": ["metric"] }))),
-        ("metric_range", window(json!({ "metric": "node_memory_available", "job": job }))),
+        ("metric_range", window(json!({ "metric": "node_memory_MemAvailable", "job": job }))),
         (
             "metric_range",
             window(json!({ "metric": temperature, "job": job, "filters": [{ "dim": "gpu", "values": ["2"] }] })),
@@ -143,7 +143,8 @@ async fn who_may_read_own_jobs_only_sees_nothing_of_a_neighbour() {
 /// Without this the others could hold because nothing was loaded.
 async fn the_rows_of_the_others_are_there_for_who_may_see_them(service: &Service) {
     let mut seen = String::new();
-    for (tool, arguments) in calls(BOBS_JOB).into_iter().chain(calls_without_a_job()) {
+    let jobs = ("find_entities", window(json!({ "kind": "job" })));
+    for (tool, arguments) in calls(BOBS_JOB).into_iter().chain(calls_without_a_job()).chain([jobs]) {
         seen.push_str(&called(service, "dave@atlas", tool, &arguments).await.1);
         seen.push_str(&called(service, BOB, tool, &arguments).await.1);
     }

@@ -7,8 +7,8 @@ use sightline_model::rows::{EventRow, JobGpuRow, JobRow, Labels, LogRow, MetricR
 /// Stands in every text that is not Ann's.
 pub(crate) const FOREIGN: &str = "zyzzyva";
 /// How every number begins that is not Ann's.
-pub(crate) const FOREIGN_DIGITS: &str = "8675309";
-const FOREIGN_NUMBER: f64 = 8_675_309_123.0;
+pub(crate) const FOREIGN_DIGITS: &str = "7919191";
+const FOREIGN_NUMBER: f64 = 7_919_191_123.0;
 /// Stands in every line that is Ann's.
 pub(crate) const OWN: &str = "annsline";
 
