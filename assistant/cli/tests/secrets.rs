@@ -272,7 +272,7 @@ async fn no_credential_stands_in_a_log_a_file_or_an_answer_that_is_not_its_own()
             said.push(sent(&service, post.clone(), "/login", &[], &json!({ "token": credential }).to_string()).await);
         }
     }
-    for csrf in [csrf.as_str(), "wrong"] {
+    for csrf in ["wrong", csrf.as_str()] {
         let headers = [("Cookie", cookie_line.as_str()), ("X-CSRF-Token", csrf)];
         said.push(sent(&service, post.clone(), "/v1/chat", &headers, &question).await);
         said.push(sent(&service, post.clone(), "/v1/chat", &headers, "{").await);

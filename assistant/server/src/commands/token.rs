@@ -57,7 +57,9 @@ pub enum TokenCommand {
 /// When a name is unknown, or the store or the audit log cannot be used.
 pub async fn token(config: &Config, command: TokenCommand) -> Result<(), CommandError> {
     make_data_dir(&config.data_dir).map_err(failed)?;
+    // What is said now is what is kept: whole seconds.
     let now = SystemClock::start().now();
+    let now = Timestamp::from_second(now.as_second()).unwrap_or(now);
     let store = IdentityStore::open(&config.data_dir).map_err(failed)?;
     match command {
         TokenCommand::New { principal, expires, label } => {
