@@ -77,7 +77,7 @@ const showAnswer = (answer) => {
   byId("notes").replaceChildren(...notes.flatMap(([title, lines]) => list(title, lines.map((line) => element("li", line)))));
   byId("evidence").replaceChildren(...(answer.evidence.length ? [element("h3", "Evidence")] : []), ...answer.evidence.map(evidenceItem));
   const v = answer.verification;
-  byId("footer").textContent = `${v.passed} of ${v.checked} statements verified. ${answer.cost.queries} queries read ${answer.cost.rows_read} rows. Audit record ${answer.audit.seq}.`;
+  byId("footer").textContent = `${v.passed} of ${v.checked} statements verified. ${answer.cost.queries} queries read ${answer.cost.rows_read} rows. Audit record ${answer.audit.question_id}.`;
   byId("answer").hidden = false;
 };
 

@@ -41,7 +41,7 @@ pub(crate) struct Nothing;
 
 impl AuditLog for Nothing {
     fn begin(&self, record: Begin) -> BoxFuture<'_, Result<AuditRef, AuditUnavailable>> {
-        Box::pin(std::future::ready(Ok(AuditRef { question_id: record.question_id, seq: 0, hash: String::new() })))
+        Box::pin(std::future::ready(Ok(AuditRef { question_id: record.question_id, seq: None, hash: String::new() })))
     }
 
     fn call(&self, _: Call) -> BoxFuture<'_, Result<(), AuditUnavailable>> {

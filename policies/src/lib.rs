@@ -35,6 +35,8 @@ mod own_jobs_tests;
 #[cfg(test)]
 mod policies_tests;
 #[cfg(test)]
+mod properties_tests;
+#[cfg(test)]
 mod sources_tests;
 
 pub use decision::{Decision, OwnRows, RowScope};

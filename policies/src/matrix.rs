@@ -96,8 +96,10 @@ impl Policies {
 fn job(user: &str, tenant: &str) -> Arc<JobRows> {
     Arc::new(JobRows {
         job_id: "job".to_owned(),
+        cluster: String::new(),
         user: user.to_owned(),
         tenant: tenant.to_owned(),
+        cluster: String::new(),
         slots: BTreeSet::new(),
         from: Timestamp::UNIX_EPOCH,
         to: Timestamp::UNIX_EPOCH,

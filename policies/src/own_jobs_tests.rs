@@ -17,6 +17,7 @@ fn job(user: &str, tenant: &str) -> Arc<JobRows> {
         job_id: "4711".to_owned(),
         user: user.to_owned(),
         tenant: tenant.to_owned(),
+        cluster: "east".to_owned(),
         slots: BTreeSet::from([("n01".to_owned(), "0".to_owned())]),
         from: Timestamp::UNIX_EPOCH,
         to: Timestamp::UNIX_EPOCH,
@@ -118,6 +119,8 @@ fn whether_it_may_read_at_all_is_asked_as_of_an_own_job() {
     assert!(policies.check(&ann, Action::Read(Dataset::Metrics), "any").allowed());
     assert!(policies.may_name_tenant(&ann, "atlas").allowed());
     assert!(!policies.may_name_tenant(&ann, "borealis").allowed());
+    // The fleet is more than one's jobs.
+    assert_eq!(policies.check(&ann, Action::ViewFleet, "").rules(), ["own-jobs-only"]);
     let viewer = Principal { role: Role::Viewer, ..ann };
     assert!(!policies.check(&viewer, Action::Read(Dataset::Logs), "any").allowed());
 }

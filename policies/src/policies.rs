@@ -48,18 +48,20 @@ impl Policies {
         let Some(user) = &principal.jobs_of else {
             return anew(&Reading { candidates, job_owner: job.map(|job| job.user.as_str()) });
         };
+        // A job without a user is nobody's, not that of a user without a name.
+        let is_somebody = !user.is_empty();
         let tenant_of_job: BTreeSet<String> =
             job.and_then(|job| candidates.get(&job.tenant)).cloned().into_iter().collect();
         let (own, reading) = match job {
             // A user of that name in another tenant is somebody else.
-            Some(job) if &job.user == user && !tenant_of_job.is_empty() => {
+            Some(job) if is_somebody && &job.user == user && !tenant_of_job.is_empty() => {
                 let reading = Reading { candidates: &tenant_of_job, job_owner: Some(user) };
                 (Some(OwnRows::Job(Arc::clone(job))), reading)
             }
             // Whose it is does not matter, so that nothing of it shows.
             Some(_) => (None, Reading { candidates, job_owner: Some("") }),
             None => {
-                let own = (dataset == Dataset::Jobs).then(|| OwnRows::JobsOf { user: user.clone() });
+                let own = (is_somebody && dataset == Dataset::Jobs).then(|| OwnRows::JobsOf { user: user.clone() });
                 (own, Reading { candidates, job_owner: None })
             }
         };

@@ -139,6 +139,8 @@ pub struct JobRows {
     pub user: String,
     /// The tenant it runs for.
     pub tenant: String,
+    /// The cluster it runs on: names of nodes, and ids of jobs, are known to repeat in another.
+    pub cluster: String,
     /// The places it ran on: node and GPU.
     pub slots: BTreeSet<(String, String)>,
     /// When it began.

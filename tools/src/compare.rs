@@ -118,6 +118,7 @@ impl Tool for Compare {
     type Args = CompareArgs;
 
     const NAME: &'static str = NAME;
+    const DATASETS: &'static [Dataset] = &[Dataset::Metrics];
     const DESCRIPTION: &'static str = "One metric in two windows or two sets of rows.";
 
     fn plan(&self, args: &Self::Args, context: &ToolContext<'_>, fetched: &[Fetched]) -> Result<Step, ToolError> {

@@ -106,6 +106,7 @@ impl Tool for FindEntities {
     type Args = FindEntitiesArgs;
 
     const NAME: &'static str = NAME;
+    const DATASETS: &'static [Dataset] = &Dataset::ALL;
     const DESCRIPTION: &'static str = "What exists, is collected, and when it was last seen; jobs counted.";
 
     fn plan(&self, args: &Self::Args, context: &ToolContext<'_>, fetched: &[Fetched]) -> Result<Step, ToolError> {

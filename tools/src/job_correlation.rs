@@ -12,7 +12,7 @@ mod scope;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use sightline_diagnosis::{diagnose, focus};
-use sightline_model::{DraftClaim, Outcome};
+use sightline_model::{Dataset, DraftClaim, Outcome};
 
 use crate::args::Instant;
 use crate::tool::{Fetched, Step, Tool, ToolContext, ToolError, ToolOutput};
@@ -43,6 +43,7 @@ impl Tool for JobCorrelation {
     type Args = JobCorrelationArgs;
 
     const NAME: &'static str = NAME;
+    const DATASETS: &'static [Dataset] = &[Dataset::Jobs];
     const DESCRIPTION: &'static str =
         "Why a training job is slow, failed or hangs: change points, stragglers, errors, ranked causes.";
 

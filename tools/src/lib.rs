@@ -14,6 +14,7 @@ mod list_rows;
 mod listing;
 mod measure;
 pub mod metric_range;
+pub mod own_job;
 pub mod reading;
 pub mod registry;
 pub mod search_logs;

@@ -65,6 +65,7 @@ impl Tool for ListEvents {
     type Args = ListEventsArgs;
 
     const NAME: &'static str = NAME;
+    const DATASETS: &'static [Dataset] = &[Dataset::Events];
     const DESCRIPTION: &'static str = "Alerts, deploys, faults and other events.";
 
     fn plan(&self, args: &Self::Args, context: &ToolContext<'_>, fetched: &[Fetched]) -> Result<Step, ToolError> {

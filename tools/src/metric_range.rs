@@ -31,6 +31,7 @@ impl Tool for MetricRange {
     type Args = MetricRangeArgs;
 
     const NAME: &'static str = NAME;
+    const DATASETS: &'static [Dataset] = &[Dataset::Metrics];
     const DESCRIPTION: &'static str = "One metric over a time range. Arguments of one name mean the same in all tools.";
 
     fn plan(&self, args: &Self::Args, context: &ToolContext<'_>, fetched: &[Fetched]) -> Result<Step, ToolError> {

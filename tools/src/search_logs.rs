@@ -80,6 +80,7 @@ impl Tool for SearchLogs {
     type Args = SearchLogsArgs;
 
     const NAME: &'static str = NAME;
+    const DATASETS: &'static [Dataset] = &[Dataset::Logs];
     const DESCRIPTION: &'static str = "Log lines and their number, Xids decoded.";
 
     fn plan(&self, args: &Self::Args, context: &ToolContext<'_>, fetched: &[Fetched]) -> Result<Step, ToolError> {

@@ -127,6 +127,8 @@ pub trait Tool: Send + Sync {
     const NAME: &'static str;
     /// What it answers, in one sentence for a planner.
     const DESCRIPTION: &'static str;
+    /// What it answers from. Who may read none of them has no use for it.
+    const DATASETS: &'static [Dataset];
 
     /// What to fetch next, given what is there. Called until it says `Done`, at most [`MAX_ROUNDS`] times.
     ///
@@ -152,6 +154,8 @@ pub trait AnyTool: Send + Sync {
     fn name(&self) -> &'static str;
     /// What it answers.
     fn description(&self) -> &'static str;
+    /// See [`Tool::DATASETS`].
+    fn datasets(&self) -> &'static [Dataset];
     /// The JSON schema of its arguments.
     fn schema(&self) -> Value;
     /// See [`Tool::plan`].
@@ -173,6 +177,10 @@ impl<T: Tool> AnyTool for T {
 
     fn description(&self) -> &'static str {
         T::DESCRIPTION
+    }
+
+    fn datasets(&self) -> &'static [Dataset] {
+        T::DATASETS
     }
 
     fn schema(&self) -> Value {

@@ -109,6 +109,7 @@ impl Tool for TopK {
     type Args = TopKArgs;
 
     const NAME: &'static str = NAME;
+    const DATASETS: &'static [Dataset] = &[Dataset::Metrics];
     const DESCRIPTION: &'static str = "Entities ranked by one metric.";
 
     fn plan(&self, args: &Self::Args, context: &ToolContext<'_>, fetched: &[Fetched]) -> Result<Step, ToolError> {

@@ -1,11 +1,14 @@
 //! The command line.
 
+pub(crate) mod audit;
+
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Parser, Subcommand};
 use sightline_server::Flags;
 use sightline_server::commands::ask::AskOptions;
+use sightline_server::commands::policy::Explain;
 use sightline_server::commands::{self, CommandError};
 
 /// Ask a GPU cluster in plain language, and get an answer with proof.
@@ -83,6 +86,22 @@ pub(crate) enum Command {
         /// The file to read; `-` or nothing reads standard input.
         file: Option<PathBuf>,
     },
+    /// The audit log: who asked what, which data was read, what was refused.
+    Audit {
+        /// Who reviews: a principal of the policy files.
+        #[arg(long = "as", global = true, value_name = "PRINCIPAL")]
+        principal: Option<String>,
+        /// Print one JSON document.
+        #[arg(long, global = true)]
+        json: bool,
+        #[command(subcommand)]
+        command: audit::AuditSubcommand,
+    },
+    /// Who may do what: check it, show it, say why.
+    Policy {
+        #[command(subcommand)]
+        command: PolicyCommand,
+    },
     /// Say what is missing on this machine, and what to do about it.
     Doctor {
         /// Print instead what an administrator runs on a ClickHouse of your own, so that it keeps tenants apart.
@@ -146,6 +165,66 @@ pub(crate) enum IncidentCommand {
     },
     /// List the bundles that are loaded.
     List,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum PolicyCommand {
+    /// Read a folder of policies as the service would, and name every fault by file and line.
+    Check {
+        /// The folder (default: `policies.dir` of the configuration, else what ships).
+        #[arg(long, value_name = "DIR")]
+        dir: Option<PathBuf>,
+    },
+    /// Print who may do what: roles against tools, datasets and whose rows they are.
+    Matrix {
+        /// The folder (default: `policies.dir` of the configuration, else what ships).
+        #[arg(long, value_name = "DIR")]
+        dir: Option<PathBuf>,
+        /// The tenant that the roles belong to; rules may name one.
+        #[arg(long, value_name = "TENANT", default_value = "own-tenant")]
+        tenant: String,
+    },
+    /// Say whether a principal may do something, by which rule, and whom to ask if not.
+    ///
+    /// The exit code is 0 whatever the decision.
+    Explain(ExplainArguments),
+    /// Write the policies that ship into a new folder, as a start for your own.
+    Init {
+        /// The folder; nothing in it is replaced.
+        dir: PathBuf,
+    },
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ExplainArguments {
+    /// The folder (default: `policies.dir` of the configuration, else what ships).
+    #[arg(long, value_name = "DIR")]
+    dir: Option<PathBuf>,
+    /// Who asks: a principal of the policy files.
+    #[arg(long = "as", value_name = "PRINCIPAL")]
+    principal: String,
+    /// The tool it calls.
+    #[arg(long, value_name = "TOOL", required_unless_present = "action")]
+    tool: Option<String>,
+    /// What it does instead of reading, like `export_audit`.
+    #[arg(long, value_name = "ACTION", conflicts_with_all = ["dataset", "tenant", "job_of"])]
+    action: Option<String>,
+    /// The dataset that the tool reads (default: each of them).
+    #[arg(long, value_name = "DATASET")]
+    dataset: Option<String>,
+    /// Whose rows (default: those of all its tenants).
+    #[arg(long, value_name = "TENANT")]
+    tenant: Option<String>,
+    /// Whose the job is that the call is about.
+    #[arg(long, value_name = "USER")]
+    job_of: Option<String>,
+}
+
+impl From<ExplainArguments> for (Option<PathBuf>, Explain) {
+    fn from(arguments: ExplainArguments) -> Self {
+        let ExplainArguments { dir, principal, tool, action, dataset, tenant, job_of } = arguments;
+        (dir, Explain { principal, tool, action, dataset, tenant, job_of })
+    }
 }
 
 #[derive(Debug, Args)]

@@ -9,7 +9,7 @@ use clap::Parser as _;
 use sightline_server::commands::{self, CommandError};
 use sightline_server::{Config, output};
 
-use arguments::{Arguments, Command, IncidentCommand};
+use arguments::{Arguments, Command, IncidentCommand, PolicyCommand};
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
@@ -32,7 +32,10 @@ fn run(arguments: Arguments) -> Result<(), CommandError> {
     let Arguments { flags, command } = arguments;
     let mut config = Config::load(&flags.into(), &environment).map_err(|e| CommandError::Usage(e.to_string()))?;
     if let Command::CheckSql { principal, database, file } = command {
-        return commands::check_sql::check(arguments::input(file.as_deref())?, &principal, &database);
+        return commands::check_sql::check(&config, arguments::input(file.as_deref())?, &principal, &database);
+    }
+    if let Command::Policy { command } = command {
+        return policy(&config, command);
     }
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
@@ -47,6 +50,9 @@ fn run(arguments: Arguments) -> Result<(), CommandError> {
                 let command = commands::engine::EngineCommand { child, port };
                 commands::engine::engine(&config, command).await
             }
+            Command::Audit { principal, json, command } => {
+                commands::audit::audit(&config, principal.as_deref(), json, command.into()).await
+            }
             Command::Token { command } => commands::token::token(&config, command.into()).await,
             Command::Incident { command: IncidentCommand::Load { dir } } => {
                 commands::incident::load(&config, &dir).await
@@ -54,9 +60,21 @@ fn run(arguments: Arguments) -> Result<(), CommandError> {
             Command::Incident { command: IncidentCommand::List } => commands::incident::list(&config).await,
             Command::Doctor { sql: true, tenants } => commands::doctor::admin_sql(&config, tenants),
             Command::Doctor { sql: false, tenants: _ } => commands::doctor::doctor(&config).await,
-            Command::CheckSql { .. } => Ok(()),
+            Command::CheckSql { .. } | Command::Policy { .. } => Ok(()),
         }
     })
+}
+
+fn policy(config: &Config, command: PolicyCommand) -> Result<(), CommandError> {
+    match command {
+        PolicyCommand::Check { dir } => commands::policy::check(config, dir),
+        PolicyCommand::Matrix { dir, tenant } => commands::policy::matrix(config, dir, &tenant),
+        PolicyCommand::Explain(explain) => {
+            let (dir, question) = explain.into();
+            commands::policy::explain(config, dir, &question)
+        }
+        PolicyCommand::Init { dir } => commands::policy::init(&dir),
+    }
 }
 
 /// The environment, read here and nowhere else.

@@ -12,7 +12,7 @@ use tracing::Instrument as _;
 
 use crate::assistant::Assistant;
 use crate::quota::{Budget, Left, Place, QuotaError, Reservation, Spend, account};
-use crate::run_tool::ToolFailure;
+use crate::tool_failure::ToolFailure;
 
 /// How many other queries are looked at in search of one that fits. The first may change the range and the step; each after that cuts
 /// the window to half at least, so the last is a sixtieth of what was asked or less: what does not fit then is too wide, not too long.
@@ -64,6 +64,17 @@ async fn admit_now(assistant: &Assistant, terms: Terms<'_>, valid: &ValidQuery) 
     let place = place(assistant, terms, turn).await?;
     let left = bytes_left(assistant, terms).await?;
     let (executable, expected) = within_estimate(assistant, terms, valid, left).await?;
+    let reservation = reserve(assistant, terms, left, expected).await?;
+    Ok(Admitted { executable, reservation, place })
+}
+
+/// Sets aside of the day's budget what a query is expected to read.
+pub(crate) async fn reserve(
+    assistant: &Assistant,
+    terms: Terms<'_>,
+    left: BytesLeft,
+    expected: u64,
+) -> Result<Reservation, ToolFailure> {
     let account = account(terms.principal);
     let wanted = expected.min(terms.limits.max_bytes_read);
     let reservation = assistant.quota.reserve(budget(assistant, terms, &account), wanted).await.map_err(spent)?;
@@ -73,11 +84,11 @@ async fn admit_now(assistant: &Assistant, terms: Terms<'_>, valid: &ValidQuery) 
         let (left, resets) = (reservation.amount(), left.resets);
         return Err(Refusal::OverBudget { estimated: wanted, left, resets, fits: Fits::Untried }.into());
     }
-    Ok(Admitted { executable, reservation, place })
+    Ok(reservation)
 }
 
 /// A place among the asker's queries; those before it are waited for so much longer than for the usual short query.
-async fn place(assistant: &Assistant, terms: Terms<'_>, longer: Duration) -> Result<Place, Refusal> {
+pub(crate) async fn place(assistant: &Assistant, terms: Terms<'_>, longer: Duration) -> Result<Place, Refusal> {
     let limit = terms.limits.max_concurrent;
     let waiting = assistant.quota.place(terms.principal, limit, longer);
     let place = waiting.instrument(tracing::info_span!("quota_place")).await;
@@ -107,7 +118,7 @@ async fn within_estimate(
 
 /// The engine's estimate. A server of one's own may keep its bounds on reading for an estimate too; all that is known then is that
 /// they are passed. Twice of one stands for the unknown size, so that a search goes on with half of the window.
-async fn estimate(
+pub(crate) async fn estimate(
     assistant: &Assistant,
     terms: Terms<'_>,
     executable: &ExecutableQuery,
@@ -213,7 +224,7 @@ fn by_guard(
     tracing::info_span!("guard_admit", %query_id).in_scope(|| assistant.guard.admit(valid, admission))
 }
 
-async fn bytes_left(assistant: &Assistant, terms: Terms<'_>) -> Result<BytesLeft, ToolFailure> {
+pub(crate) async fn bytes_left(assistant: &Assistant, terms: Terms<'_>) -> Result<BytesLeft, ToolFailure> {
     let account = account(terms.principal);
     let Left { amount, resets } = assistant.quota.left(budget(assistant, terms, &account)).await?;
     Ok(BytesLeft { bytes: amount, resets })

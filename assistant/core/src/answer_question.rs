@@ -3,7 +3,7 @@
 use futures::future::join_all;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
-use sightline_model::audit::{AuditUnavailable, Begin, Complete};
+use sightline_model::audit::{AuditUnavailable, Begin};
 use sightline_model::{Answer, AuditRef, BoxFuture, ConversationId, Principal, QuestionId};
 use sightline_policies::Action;
 use tracing::Instrument as _;
@@ -15,8 +15,11 @@ use crate::events::{Event, Events, PlannedCall};
 use crate::ground::Grounder;
 use crate::ports::{Ask, Draft, Gathered, NoOutput, PlannerError, ToolCall, Turn};
 use crate::quota::TooManyQuestions;
+use crate::records::{Ending, complete};
 use crate::renumber::renumber;
-use crate::run_tool::{Caller, ToolFailure, ToolRun, run_tool};
+use crate::run_tool::{Caller, ToolRun, run_tool};
+use crate::shown::shown_audit;
+use crate::tool_failure::ToolFailure;
 
 /// The longest question, bytes: two pages of text. What is longer is a paste, not a question.
 pub const MAX_QUESTION_BYTES: usize = 8 * 1024;
@@ -96,12 +99,13 @@ pub async fn answer_question(
     let span = tracing::info_span!("answer_question", question_id = %question.id, entrance = question.entrance);
     async {
         check_form(question)?;
-        within_rate(assistant, question)?;
+        within_rate(assistant, &question.principal)?;
         let begun = begin(assistant, question).await?;
         events.emit(Event::Accepted { question_id: question.id.clone() });
-        let answered = plan_run_ground(assistant, question, events, begun).await;
+        let mut spent = Spent::default();
+        let answered = plan_run_ground(assistant, question, events, begun, &mut spent).await;
         events.closing();
-        complete(assistant, question, answered.as_ref()).await;
+        complete(assistant, &question.id, ending(assistant, answered.as_ref(), spent)).await;
         let answer = answered?;
         events.emit(Event::Answer(Box::new(answer.clone())));
         Ok(answer)
@@ -116,19 +120,19 @@ async fn plan_run_ground(
     question: &Question,
     events: &dyn Events,
     begun: AuditRef,
+    spent: &mut Spent,
 ) -> Result<Answer, AskError> {
     let started = assistant.clock.monotonic_ms();
     may_ask(assistant, question)?;
     let ask = brief(question);
     let mut gathered: Vec<Gathered> = Vec::new();
-    let mut spent = Spent::default();
     for _ in 0..MAX_TURNS {
         let plan = tracing::info_span!("planner", planner = assistant.planner.name());
         match assistant.planner.next(&ask, &gathered).instrument(plan).await? {
-            Turn::Calls(calls) => gather(assistant, question, events, calls, &mut gathered, &mut spent).await?,
+            Turn::Calls(calls) => gather(assistant, question, events, calls, &mut gathered, spent).await?,
             Turn::Draft(draft) => {
                 spent.wall_ms = assistant.clock.monotonic_ms() - started;
-                return Ok(ground(assistant, question, *draft, gathered, spent, begun));
+                return Ok(ground(assistant, question, *draft, gathered, *spent, begun));
             }
         }
     }
@@ -203,11 +207,11 @@ fn check_form(question: &Question) -> Result<(), AskError> {
 
 /// Comes before the begin record, so that a flood of questions cannot fill the audit log: what is turned away here has read nothing
 /// and leaves nothing but a line in the service's own log.
-fn within_rate(assistant: &Assistant, question: &Question) -> Result<(), TooManyQuestions> {
-    let per_minute = assistant.policies.now().limits(&question.principal).questions_per_minute;
-    let taken = assistant.quota.question(&question.principal, per_minute);
+pub(crate) fn within_rate(assistant: &Assistant, principal: &Principal) -> Result<(), TooManyQuestions> {
+    let per_minute = assistant.policies.now().limits(principal).questions_per_minute;
+    let taken = assistant.quota.question(principal, per_minute);
     if let Err(full) = &taken {
-        tracing::info!(principal = %question.principal, limit = full.limit, "a question was turned away: too many a minute");
+        tracing::info!(%principal, limit = full.limit, "a question was turned away: too many a minute");
     }
     taken
 }
@@ -248,35 +252,23 @@ async fn begin(assistant: &Assistant, question: &Question) -> Result<AuditRef, A
         ]
         .into(),
     };
-    assistant.audit.begin(record).instrument(tracing::info_span!("audit_begin")).await
+    let begun = assistant.audit.begin(record).instrument(tracing::info_span!("audit_begin")).await?;
+    Ok(shown_audit(&assistant.policies.now(), &question.principal, begun))
 }
 
-/// Writes the complete record. Its failure is logged for the operator and does not withhold the answer.
-async fn complete(assistant: &Assistant, question: &Question, answered: Result<&Answer, &AskError>) {
-    let cost = answered.map(|a| a.cost).unwrap_or_default();
-    let verification = answered.map(|a| a.verification).unwrap_or_default();
-    let record = Complete {
-        question_id: question.id.clone(),
-        at: assistant.clock.now(),
+/// How the question ended, for its complete record.
+fn ending(assistant: &Assistant, answered: Result<&Answer, &AskError>, spent: Spent) -> Ending {
+    Ending {
         outcome: match answered {
             Ok(answer) => answer.outcome.as_str().to_owned(),
             Err(AskError::MayNotAsk { .. }) => "refused".to_owned(),
             Err(_) => "error".to_owned(),
         },
         answer_digest: answered.ok().map(digest_answer),
-        checked: verification.checked,
-        dropped: verification.dropped,
-        queries: cost.queries,
-        rows_read: cost.rows_read,
-        bytes_read: cost.bytes_read,
-        wall_ms: cost.wall_ms,
-        planner: assistant.planner.name().to_owned(),
-        llm_tokens: cost.llm_tokens,
+        verification: answered.map(|answer| answer.verification).unwrap_or_default(),
+        spent,
+        planner: assistant.planner.name(),
         error: answered.err().map(ToString::to_string),
-    };
-    let span = tracing::info_span!("audit_complete");
-    if let Err(error) = assistant.audit.complete(record).instrument(span).await {
-        tracing::error!(%error, "the complete record of an answered question was not written; the answer was sent all the same");
     }
 }
 
@@ -311,27 +303,5 @@ fn report_facts(question: &Question, events: &dyn Events, run: &ToolRun) {
     let drafts = headline.into_iter().chain(&run.output.claims);
     for claim in drafts.filter_map(|draft| grounder.claim(draft)) {
         events.emit(Event::Claim(claim));
-    }
-}
-
-/// Writes the complete record of a question that its entrance stopped: the asker went away, cancelled it, or it took too long.
-pub async fn record_cancelled(assistant: &Assistant, question: &Question, reason: &str) {
-    let record = Complete {
-        question_id: question.id.clone(),
-        at: assistant.clock.now(),
-        outcome: "cancelled".to_owned(),
-        answer_digest: None,
-        checked: 0,
-        dropped: 0,
-        queries: 0,
-        rows_read: 0,
-        bytes_read: 0,
-        wall_ms: 0.0,
-        planner: assistant.planner.name().to_owned(),
-        llm_tokens: 0,
-        error: Some(reason.to_owned()),
-    };
-    if let Err(error) = assistant.audit.complete(record).await {
-        tracing::error!(%error, "the complete record of a cancelled question was not written");
     }
 }

@@ -1,6 +1,6 @@
 //! From a draft and the evidence to the answer as it is sent: only verified sentences, evidence without its points.
 
-use sightline_model::{Answer, AnswerId, AuditRef, CauseStatus, Cost, Evidence, Outcome};
+use sightline_model::{Answer, AnswerId, AuditRef, CauseStatus, Cost, Evidence, Outcome, Read};
 
 use crate::answer_question::Question;
 use crate::ground::Grounder;
@@ -18,6 +18,8 @@ pub(crate) struct Spent {
     pub(crate) rows_read: u64,
     /// Bytes read.
     pub(crate) bytes_read: u64,
+    /// What was read to the row and the byte: for the audit log.
+    pub(crate) exactly: Read,
     /// Wall time, milliseconds.
     pub(crate) wall_ms: f64,
 }
@@ -27,8 +29,10 @@ impl Spent {
     pub(crate) fn add(&mut self, run: &ToolRun) {
         self.evidence += run.output.evidence.len();
         self.queries += run.queries;
-        self.rows_read += run.read.rows;
-        self.bytes_read += run.read.bytes;
+        self.rows_read = self.rows_read.saturating_add(run.read.rows);
+        self.bytes_read = self.bytes_read.saturating_add(run.read.bytes);
+        self.exactly.rows = self.exactly.rows.saturating_add(run.read_exactly.rows);
+        self.exactly.bytes = self.exactly.bytes.saturating_add(run.read_exactly.bytes);
     }
 }
 
@@ -86,7 +90,7 @@ pub(crate) fn assemble(
 }
 
 /// The outcome that the verified sentences bear: a diagnosis all of whose sentences fell is no answer.
-fn settle(
+pub(crate) fn settle(
     drafted: Option<Outcome>,
     had_headline: bool,
     kept_headline: bool,
@@ -103,7 +107,7 @@ fn settle(
 }
 
 /// Ranks are dense from 1 among the supported, whatever was taken out.
-fn renumber_ranks(causes: &mut [sightline_model::Cause]) {
+pub(crate) fn renumber_ranks(causes: &mut [sightline_model::Cause]) {
     causes.sort_by_key(|cause| (cause.status != CauseStatus::Supported, cause.rank));
     let mut next = 1;
     for cause in causes {

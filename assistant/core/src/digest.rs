@@ -1,7 +1,8 @@
 //! SHA-256 digests of results and answers, for the audit log.
 
+use serde::Serialize;
 use sha2::{Digest as _, Sha256};
-use sightline_model::{Answer, ResultSet};
+use sightline_model::ResultSet;
 
 /// The digest of a result's rows, hex: over their JSON, in order.
 pub(crate) fn digest_rows(result: &ResultSet) -> String {
@@ -13,8 +14,8 @@ pub(crate) fn digest_rows(result: &ResultSet) -> String {
     hex::encode(hasher.finalize())
 }
 
-/// The digest of an answer, hex: over its canonical JSON (RFC 8785) without `audit`, which is only known from the log itself.
-pub fn digest_answer(answer: &Answer) -> String {
+/// The digest of an answer to a question or a typed call, hex: over its canonical JSON (RFC 8785) without `audit`, which is only known from the log itself.
+pub fn digest_answer(answer: &impl Serialize) -> String {
     let mut value = serde_json::to_value(answer).unwrap_or_default();
     if let Some(object) = value.as_object_mut() {
         object.remove("audit");

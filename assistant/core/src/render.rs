@@ -108,14 +108,16 @@ fn footer(answer: &Answer) -> String {
     let cost = answer.cost;
     let _ = write!(
         text,
-        " · {} queries read {} rows ({}) in {:.0} ms · audit {} #{}",
+        " · {} queries read {} rows ({}) in {:.0} ms · audit {}",
         cost.queries,
         cost.rows_read,
         bytes(cost.bytes_read),
         cost.wall_ms,
-        answer.audit.question_id,
-        answer.audit.seq
+        answer.audit.question_id
     );
+    if let Some(seq) = answer.audit.seq {
+        let _ = write!(text, " #{seq}");
+    }
     text
 }
 

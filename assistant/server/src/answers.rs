@@ -1,4 +1,16 @@
-//! Answers kept for their evidence: the points behind a citation, for as many days as configured, then gone.
+//! Answers as they are kept for those who asked: conversations, the points behind citations, and what was thought of them.
+//!
+//! Everything belongs to one principal. What is somebody else's is told like what does not exist.
+
+mod conversations;
+mod evidence;
+mod feedback;
+mod keep;
+mod migrations;
+mod retention;
+
+#[cfg(test)]
+mod answers_tests;
 
 use std::fs::OpenOptions;
 use std::os::unix::fs::OpenOptionsExt as _;
@@ -6,12 +18,15 @@ use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use jiff::{Timestamp, ToSpan as _};
-use rusqlite::{Connection, OptionalExtension as _};
-use serde::Serialize;
-use sightline_model::{Answer, Evidence, Series};
+use rusqlite::Connection;
 
-/// The version of the file's format.
-const VERSION: i32 = 1;
+pub use conversations::{AnswerEntry, ConversationFile, ConversationLine, Conversations};
+pub use evidence::Lookup;
+pub use feedback::{Feedback, Verdict};
+pub use keep::Kept;
+pub use retention::Swept;
+
+use migrations::VERSION;
 
 /// Why answers cannot be kept or found.
 #[derive(Debug, thiserror::Error)]
@@ -23,110 +38,64 @@ pub enum AnswersError {
     #[error("the answer store has format {found}, newer than this version's {VERSION}; use the newer `sightline`")]
     Newer {
         /// Its format.
-        found: i32,
+        found: usize,
     },
-    /// It could not be written as JSON.
-    #[error("the evidence cannot be written as JSON: {0}")]
+    /// It could not be written as JSON, or what was written could not be read.
+    #[error("an answer in the store cannot be written or read as JSON: {0}; report the answer's id")]
     Json(#[from] serde_json::Error),
+    /// A time outside the calendar stands in it.
+    #[error("a time in the answer store is outside the calendar: {0}; the file `answers.db` was changed from outside")]
+    Time(#[from] jiff::Error),
+    /// A cursor that is none of ours.
+    #[error("this cursor is not one of ours; leave it out to begin with the newest")]
+    Cursor,
 }
 
-/// What became of evidence.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Lookup {
-    /// Its JSON.
-    Found(String),
-    /// It was there, and its days are over.
-    Expired,
-    /// There is none of that name for this asker.
-    Unknown,
-}
-
-/// Evidence with its points, as it is served.
-#[derive(Serialize)]
-struct WithPoints<'a> {
-    #[serde(flatten)]
-    evidence: &'a Evidence,
-    series: &'a [Series],
+/// For how many days things are kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KeepDays {
+    /// The points behind citations, from the answer on.
+    pub evidence: i64,
+    /// A conversation with its answers, from its last answer on.
+    pub conversations: i64,
 }
 
 /// The store.
 pub struct Answers {
     database: Mutex<Connection>,
-    keep_days: i64,
+    keep: KeepDays,
 }
 
 impl Answers {
-    /// Opens the store of a data folder.
+    /// Opens the store of a data folder, and brings an older one up to date.
     ///
     /// # Errors
     /// When it cannot be opened or is newer.
-    pub fn open(data_dir: &Path, keep_days: i64) -> Result<Self, AnswersError> {
+    pub fn open(data_dir: &Path, keep: KeepDays) -> Result<Self, AnswersError> {
         let path = data_dir.join("answers.db");
         // Made readable by its owner alone; SQLite's files beside it become what it is. What fails here, fails below with a better word.
         let _ = OpenOptions::new().create(true).append(true).mode(0o600).open(&path);
-        let database = Connection::open(path)?;
-        let found: i32 = database.query_row("PRAGMA user_version", [], |row| row.get(0))?;
-        if found > VERSION {
-            return Err(AnswersError::Newer { found });
-        }
-        database.execute_batch(
-            "PRAGMA journal_mode = WAL;
-             CREATE TABLE IF NOT EXISTS evidence (
-                 id TEXT PRIMARY KEY, principal TEXT NOT NULL, kept_until INTEGER NOT NULL, json TEXT
-             ) STRICT;
-             CREATE INDEX IF NOT EXISTS evidence_kept_until ON evidence (kept_until);
-             PRAGMA user_version = 1;",
-        )?;
-        Ok(Self { database: Mutex::new(database), keep_days })
-    }
-
-    /// Keeps an answer's evidence for the one who asked, and lets go of what has expired.
-    ///
-    /// # Errors
-    /// When the database fails.
-    pub fn keep(&self, answer: &Answer, principal: &str, now: Timestamp) -> Result<(), AnswersError> {
-        let kept_until = now.checked_add((self.keep_days * 24).hours()).unwrap_or(Timestamp::MAX).as_second();
-        let mut database = self.database();
-        let transaction = database.transaction()?;
-        // The row stays without its points, so that a late reader learns that it expired.
-        transaction.execute(
-            "UPDATE evidence SET json = NULL WHERE kept_until <= ?1 AND json IS NOT NULL",
-            [now.as_second()],
-        )?;
-        for evidence in &answer.evidence {
-            let json = serde_json::to_string(&WithPoints { evidence, series: &evidence.series })?;
-            let id = format!("{}.{}", answer.answer_id, evidence.id);
-            transaction.execute(
-                "INSERT OR REPLACE INTO evidence (id, principal, kept_until, json) VALUES (?1, ?2, ?3, ?4)",
-                (&id, principal, kept_until, &json),
-            )?;
-        }
-        transaction.commit()?;
-        Ok(())
-    }
-
-    /// The evidence of that id (`<answer id>.E1`), if this asker's question fetched it.
-    ///
-    /// # Errors
-    /// When the database fails.
-    pub fn evidence(&self, id: &str, principal: &str, now: Timestamp) -> Result<Lookup, AnswersError> {
-        let found: Option<(i64, Option<String>)> = self
-            .database()
-            .query_row(
-                "SELECT kept_until, json FROM evidence WHERE id = ?1 AND principal = ?2",
-                (id, principal),
-                |row| Ok((row.get(0)?, row.get(1)?)),
-            )
-            .optional()?;
-        Ok(match found {
-            Some((kept_until, Some(json))) if kept_until > now.as_second() => Lookup::Found(json),
-            Some(_) => Lookup::Expired,
-            None => Lookup::Unknown,
-        })
+        let mut database = Connection::open(path)?;
+        migrations::migrate(&mut database)?;
+        // What is deleted is overwritten: a deleted question must not be found in the file.
+        database.execute_batch("PRAGMA journal_mode = WAL; PRAGMA secure_delete = ON; PRAGMA foreign_keys = ON;")?;
+        Ok(Self { database: Mutex::new(database), keep })
     }
 
     /// A poisoned lock only means that a handler panicked; SQLite rolled its transaction back.
     fn database(&self) -> MutexGuard<'_, Connection> {
         self.database.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// The instant so many days later.
+fn days_after(now: Timestamp, days: i64) -> Timestamp {
+    now.checked_add((days * 24).hours()).unwrap_or(Timestamp::MAX)
+}
+
+/// Folds the write-ahead log into the database, so that what was deleted does not live on in it. A reader that is in the way delays
+/// it until the next time.
+fn fold(database: &Connection) -> Result<(), AnswersError> {
+    database.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))?;
+    Ok(())
 }

@@ -6,6 +6,8 @@ use std::time::Duration;
 use sightline_model::audit::{AuditLog, AuditUnavailable, Begin, Call, Complete, Event};
 use sightline_model::{AuditRef, BoxFuture};
 
+use crate::review::AuditFiles;
+
 /// Waits between tries of a complete record. After the last one the failure stands at `/readyz`; the answer was sent anyway.
 const WAITS: [Duration; 3] = [Duration::from_millis(50), Duration::from_millis(250), Duration::from_secs(1)];
 
@@ -13,12 +15,24 @@ const WAITS: [Duration; 3] = [Duration::from_millis(50), Duration::from_millis(2
 pub struct WatchedAudit {
     log: Arc<dyn AuditLog>,
     failing: Mutex<Option<String>>,
+    files: Option<Arc<AuditFiles>>,
 }
 
 impl WatchedAudit {
     /// Watches a log.
     pub fn new(log: Arc<dyn AuditLog>) -> Self {
-        Self { log, failing: Mutex::new(None) }
+        Self { log, failing: Mutex::new(None), files: None }
+    }
+
+    /// The same, which says where its files lie, so that they can be reviewed.
+    #[must_use]
+    pub fn with_files(self, files: AuditFiles) -> Self {
+        Self { files: Some(Arc::new(files)), ..self }
+    }
+
+    /// Where its files lie; none for a log that is kept elsewhere.
+    pub fn files(&self) -> Option<Arc<AuditFiles>> {
+        self.files.clone()
     }
 
     /// Whether the last write worked.

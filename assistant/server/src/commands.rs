@@ -1,11 +1,13 @@
 //! What the subcommands of the binary do. Arguments are parsed elsewhere and come in as plain values.
 
 pub mod ask;
+pub mod audit;
 pub mod check_sql;
 pub mod demo;
 pub mod doctor;
 pub mod engine;
 pub mod incident;
+pub mod policy;
 pub mod serve;
 pub mod token;
 

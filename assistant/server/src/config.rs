@@ -5,12 +5,16 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
+use crate::answers::KeepDays;
+
 /// Where the service listens unless told otherwise.
 const DEFAULT_LISTEN: &str = "127.0.0.1:8787";
 /// Where state lives unless told otherwise.
 const DEFAULT_DATA_DIR: &str = "./.sightline";
-/// How long evidence points are kept unless told otherwise.
-const DEFAULT_KEEP_DAYS: i64 = 30;
+/// How long evidence points and conversations are kept unless told otherwise.
+const DEFAULT_KEEP_DAYS: KeepDays = KeepDays { evidence: 30, conversations: 90 };
+/// How often the service writes a heartbeat to the audit log unless told otherwise.
+const DEFAULT_HEARTBEAT_SECONDS: u64 = 60;
 
 /// The user of a ClickHouse of one's own unless told otherwise.
 pub(crate) const DEFAULT_USER: &str = "sightline";
@@ -30,15 +34,25 @@ struct RawConfig {
     #[serde(default)]
     cli: RawCli,
     #[serde(default)]
-    evidence: RawEvidence,
+    evidence: RawKept,
+    #[serde(default)]
+    conversations: RawKept,
     #[serde(default)]
     server: RawServer,
+    #[serde(default)]
+    policies: RawPolicies,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct RawServer {
     public_url: Option<String>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawPolicies {
+    dir: Option<PathBuf>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -60,6 +74,8 @@ struct RawClickHouse {
 #[serde(deny_unknown_fields)]
 struct RawAudit {
     key_file: Option<PathBuf>,
+    checkpoint_copy: Option<PathBuf>,
+    heartbeat_seconds: Option<String>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -70,7 +86,7 @@ struct RawCli {
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct RawEvidence {
+struct RawKept {
     keep_days: Option<String>,
 }
 
@@ -110,12 +126,18 @@ pub struct Config {
     pub clickhouse: Option<ClickHouse>,
     /// The audit log's key, if it lies elsewhere.
     pub audit_key_file: Option<PathBuf>,
+    /// A file that the audit log's checkpoints are copied to.
+    pub checkpoint_copy: Option<PathBuf>,
+    /// Seconds between two heartbeats of the service in the audit log.
+    pub heartbeat_seconds: u64,
     /// The principal of the command line, without `--as`.
     pub cli_principal: Option<String>,
-    /// Days for which evidence points are kept.
-    pub keep_days: i64,
+    /// Days for which evidence points and conversations are kept.
+    pub keep_days: KeepDays,
     /// Under which URL browsers reach the service; none where that is the address it listens on.
     pub public_url: Option<String>,
+    /// The site's own policies; the shipped ones otherwise.
+    pub policies_dir: Option<PathBuf>,
     /// The binary to start as the engine; the running one unless given.
     pub program: Option<PathBuf>,
 }
@@ -172,7 +194,7 @@ fn read(path: &Path) -> Result<RawConfig, ConfigError> {
 fn overlay(raw: RawConfig, env: &dyn Fn(&str) -> Option<String>) -> RawConfig {
     let path = |name: &str, file: Option<PathBuf>| env(name).map(PathBuf::from).or(file);
     let text = |name: &str, file: Option<String>| env(name).or(file);
-    let RawConfig { data_dir, listen, engine, clickhouse, audit, cli, evidence, server } = raw;
+    let RawConfig { data_dir, listen, engine, clickhouse, audit, cli, evidence, conversations, server, policies } = raw;
     RawConfig {
         data_dir: path("SIGHTLINE_DATA_DIR", data_dir),
         listen: text("SIGHTLINE_LISTEN", listen),
@@ -183,27 +205,45 @@ fn overlay(raw: RawConfig, env: &dyn Fn(&str) -> Option<String>) -> RawConfig {
             password: text("SIGHTLINE_CLICKHOUSE_PASSWORD", clickhouse.password),
             database: text("SIGHTLINE_CLICKHOUSE_DATABASE", clickhouse.database),
         },
-        audit: RawAudit { key_file: path("SIGHTLINE_AUDIT_KEY_FILE", audit.key_file) },
+        audit: RawAudit {
+            key_file: path("SIGHTLINE_AUDIT_KEY_FILE", audit.key_file),
+            checkpoint_copy: path("SIGHTLINE_AUDIT_CHECKPOINT_COPY", audit.checkpoint_copy),
+            heartbeat_seconds: text("SIGHTLINE_AUDIT_HEARTBEAT_SECONDS", audit.heartbeat_seconds),
+        },
         cli: RawCli { principal: text("SIGHTLINE_CLI_PRINCIPAL", cli.principal) },
-        evidence: RawEvidence { keep_days: text("SIGHTLINE_EVIDENCE_KEEP_DAYS", evidence.keep_days) },
+        evidence: RawKept { keep_days: text("SIGHTLINE_EVIDENCE_KEEP_DAYS", evidence.keep_days) },
+        conversations: RawKept { keep_days: text("SIGHTLINE_CONVERSATIONS_KEEP_DAYS", conversations.keep_days) },
         server: RawServer { public_url: text("SIGHTLINE_SERVER_PUBLIC_URL", server.public_url) },
+        policies: RawPolicies { dir: path("SIGHTLINE_POLICIES_DIR", policies.dir) },
     }
 }
 
 fn check(raw: RawConfig, flags: &Flags) -> Result<Config, ConfigError> {
-    let RawConfig { data_dir, listen, engine, clickhouse, audit, cli, evidence, server } = raw;
+    let RawConfig { data_dir, listen, engine, clickhouse, audit, cli, evidence, conversations, server, policies } = raw;
     let mut faults = Vec::new();
     let listen = flags.listen.clone().or(listen).unwrap_or_else(|| DEFAULT_LISTEN.to_owned());
     let address = listen.parse::<SocketAddr>();
     if address.is_err() {
         faults.push(format!("`listen` is `{listen}`; write an address and a port, like `{DEFAULT_LISTEN}`"));
     }
-    let keep_days = match evidence.keep_days.as_deref().map(str::parse::<i64>) {
-        None => DEFAULT_KEEP_DAYS,
+    let mut days = |key: &str, raw: RawKept, default: i64| match raw.keep_days.as_deref().map(str::parse::<i64>) {
+        None => default,
         Some(Ok(days)) if (1..=3650).contains(&days) => days,
         Some(_) => {
-            faults.push("`evidence.keep_days` must be a number of days from 1 to 3650, in quotes".to_owned());
-            DEFAULT_KEEP_DAYS
+            faults.push(format!("`{key}.keep_days` must be a number of days from 1 to 3650, in quotes"));
+            default
+        }
+    };
+    let keep_days = KeepDays {
+        evidence: days("evidence", evidence, DEFAULT_KEEP_DAYS.evidence),
+        conversations: days("conversations", conversations, DEFAULT_KEEP_DAYS.conversations),
+    };
+    let heartbeat_seconds = match audit.heartbeat_seconds.as_deref().map(str::parse::<u64>) {
+        None => DEFAULT_HEARTBEAT_SECONDS,
+        Some(Ok(seconds)) if (1..=3600).contains(&seconds) => seconds,
+        Some(_) => {
+            faults.push("`audit.heartbeat_seconds` must be a number of seconds from 1 to 3600, in quotes".to_owned());
+            DEFAULT_HEARTBEAT_SECONDS
         }
     };
     let clickhouse = clickhouse.url.map(|url| {
@@ -231,9 +271,12 @@ fn check(raw: RawConfig, flags: &Flags) -> Result<Config, ConfigError> {
             library: engine.library,
             clickhouse,
             audit_key_file: audit.key_file,
+            checkpoint_copy: audit.checkpoint_copy,
+            heartbeat_seconds,
             cli_principal: cli.principal,
             keep_days,
             public_url: server.public_url,
+            policies_dir: policies.dir,
             program: None,
         }),
         Ok(_) | Err(_) => Err(ConfigError { faults }),
@@ -279,10 +322,10 @@ mod tests {
     fn every_fault_is_told_at_once_and_no_secret_with_it() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("c.toml");
-        std::fs::write(&file, "listen = \"here\"\n[clickhouse]\nurl = \"ftp://x\"\npassword = \"hunter2\"\n[evidence]\nkeep_days = \"0\"\n").unwrap();
+        std::fs::write(&file, "listen = \"here\"\n[clickhouse]\nurl = \"ftp://x\"\npassword = \"hunter2\"\n[evidence]\nkeep_days = \"0\"\n[conversations]\nkeep_days = \"soon\"\n").unwrap();
         let flags = Flags { config: Some(file.clone()), ..Flags::default() };
         let error = Config::load(&flags, &no_env).unwrap_err();
-        assert_eq!(error.faults.len(), 3, "{error}");
+        assert_eq!(error.faults.len(), 4, "{error}");
         std::fs::write(&file, "[clickhouse]\npassword = \"hunter2\" oops\n").unwrap();
         let error = Config::load(&flags, &no_env).unwrap_err().to_string();
         assert!(error.contains("line 2") && !error.contains("hunter2"), "{error}");

@@ -1,9 +1,12 @@
 //! The HTTP service: routes in one table, handlers in files of their own.
 
+mod audit;
 mod auth;
 mod chat;
+mod conversations;
 mod cookie;
 mod evidence;
+mod feedback;
 mod health;
 mod listen;
 mod login;
@@ -19,6 +22,8 @@ mod sessions_tests;
 mod site;
 #[cfg(test)]
 mod test_service;
+mod tools;
+mod usage;
 
 use axum::Router;
 use axum::extract::DefaultBodyLimit;

@@ -3,18 +3,28 @@
 //! This crate is thin: it decides nothing about access and says nothing about the data.
 
 mod answers;
+pub mod audit_copies;
+pub mod audit_log;
 mod audit_watch;
 pub mod clock;
 pub mod commands;
 pub mod config;
+mod heartbeat;
 pub mod http;
 mod identity;
 pub mod output;
+pub mod policies;
+pub mod process;
 pub mod quota;
+mod retention;
+pub mod review;
 pub mod room;
 pub mod stations;
 
-pub use answers::{Answers, AnswersError, Lookup};
+pub use answers::{
+    AnswerEntry, Answers, AnswersError, ConversationFile, ConversationLine, Conversations, Feedback, KeepDays, Kept,
+    Lookup, Swept, Verdict,
+};
 pub use audit_watch::WatchedAudit;
 pub use config::{Config, ConfigError, Flags};
 pub use identity::{Identity, IdentityError, IdentityStore, NewToken, Token, TokenOrder, TokenState};

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use jiff::{Timestamp, ToSpan as _};
-use sightline_audit::{AuditError, AuditKey, Settings, SqliteAudit};
+use sightline_audit::SqliteAudit;
 use sightline_core::offline::OfflinePlanner;
 use sightline_core::{Assistant, Clock};
 use sightline_engine::native::DatabaseName;
@@ -14,14 +14,18 @@ use sightline_engine::{
     SecondFence, WriteError, Writer, load_bundle, native, tenants,
 };
 use sightline_guard::{Guard, Mapping};
-use sightline_policies::{LivePolicies, Policies};
+use sightline_policies::LivePolicies;
 use sightline_query::Catalogue;
 use sightline_query::catalogue::LabelAliases;
 
+use crate::audit_copies::EngineCopy;
+use crate::audit_log::{self, AuditLogError};
 use crate::audit_watch::WatchedAudit;
 use crate::clock::{SystemClock, UuidIds};
 use crate::config::Config;
+use crate::policies::{PolicyFiles, PolicyFilesError};
 use crate::quota::{LedgerError, Quotas};
+use crate::review::AuditFiles;
 use crate::room::{Room, RoomError};
 
 /// The database of the service's own rows.
@@ -56,15 +60,15 @@ pub enum OpenError {
     /// A bundle or the demo was asked for with a server of one's own.
     #[error("recorded incidents and the demo need the embedded engine; unset `clickhouse.url` to use it")]
     NeedsEmbedded,
+    /// The site's policies cannot be used.
+    #[error(transparent)]
+    Policies(#[from] PolicyFilesError),
     /// The audit log cannot be used.
     #[error(transparent)]
-    Audit(#[from] AuditError),
+    Audit(#[from] AuditLogError),
     /// The ledger of daily budgets cannot be used.
     #[error(transparent)]
     Ledger(#[from] LedgerError),
-    /// No randomness for the audit log's key.
-    #[error("the system gives no randomness for the audit log's key: {0}")]
-    Randomness(String),
     /// Shipped data is broken, or the bundle's aliases are.
     #[error("{0}")]
     Data(String),
@@ -76,6 +80,8 @@ pub struct Stations {
     pub assistant: Arc<Assistant>,
     /// The audit log with its health.
     pub audit: Arc<WatchedAudit>,
+    /// The audit log itself, for what is done to it beside adding records: erasing, retention, a new key.
+    pub log: Arc<SqliteAudit>,
     /// Writes to the embedded engine; none with a server of one's own.
     pub writer: Option<Writer>,
     /// The bundle that was loaded.
@@ -84,6 +90,8 @@ pub struct Stations {
     pub latest: Option<Timestamp>,
     /// What was proved of the second fence before anything could be asked.
     pub proofs: Vec<Proof>,
+    /// What the files are known by that the policies were read from.
+    pub policies_digest: String,
     embedded: Option<EmbeddedEngine>,
 }
 
@@ -113,7 +121,8 @@ impl Stations {
     /// What cannot be opened, and what to do about it.
     pub async fn open_in(config: &Config, room: Room, data: Data) -> Result<Self, OpenError> {
         let label_aliases = LabelAliases::builtin().map_err(|error| OpenError::Data(error.to_string()))?;
-        let policies = Policies::builtin().map_err(|error| OpenError::Data(error.to_string()))?;
+        let policy_files = PolicyFiles::read(config.policies_dir.as_deref())?;
+        let policies = policy_files.policies()?;
         let rows = match &config.clickhouse {
             Some(_) if data != Data::Own => return Err(OpenError::NeedsEmbedded),
             Some(server) => Rows {
@@ -124,7 +133,7 @@ impl Stations {
                 writer: None,
                 database: server.database.clone(),
                 // A server's tenants are those that principals belong to: its user may not list what it may not read.
-                tenants: known_tenants(&policies),
+                tenants: policies.tenants(),
                 bundle: None,
                 embedded: None,
             },
@@ -134,12 +143,17 @@ impl Stations {
         // While the engine is tried, the log's files are opened.
         let opening = {
             let config = config.clone();
-            tokio::task::spawn_blocking(move || audit_log(&config))
+            // Bundles and the demo write to the same log: its checkpoints go to the same place whatever is asked about.
+            let copies = rows.writer.clone().map(|writer| EngineCopy::start(writer, audit_log::path(&config)));
+            tokio::task::spawn_blocking(move || audit_log::open(&config, copies))
         };
         let proofs = rows.engine.prove_fence(&mapping, &rows.tenants).await;
         let audit =
             opening.await.map_err(|error| OpenError::Data(format!("the audit log cannot be opened: {error}")))?;
-        let (proofs, audit) = (proofs?, Arc::new(WatchedAudit::new(Arc::new(audit?))));
+        let (proofs, audit) = (proofs?, Arc::new(audit?));
+        let log = Arc::clone(&audit);
+        let files = AuditFiles::of(config, rows.writer.clone());
+        let audit = Arc::new(WatchedAudit::new(audit).with_files(files));
         let catalogue = catalogue(rows.bundle.as_ref())?;
         let latest = rows.bundle.as_ref().and_then(|b| b.latest.checked_add(1.millisecond()).ok());
         let clock: Arc<dyn Clock> = Arc::new(SystemClock::start());
@@ -157,7 +171,17 @@ impl Stations {
             ids: Arc::new(UuidIds),
         };
         let assistant = Arc::new(assistant);
-        Ok(Self { assistant, audit, writer: rows.writer, bundle: rows.bundle, latest, proofs, embedded: rows.embedded })
+        Ok(Self {
+            assistant,
+            audit,
+            log,
+            writer: rows.writer,
+            bundle: rows.bundle,
+            latest,
+            proofs,
+            policies_digest: policy_files.digest(),
+            embedded: rows.embedded,
+        })
     }
 
     /// The embedded engine, if that is what runs the queries.
@@ -170,18 +194,6 @@ impl Stations {
         if let Some(embedded) = self.embedded {
             embedded.stop().await;
         }
-    }
-}
-
-/// The tenants that principals belong to.
-pub(crate) fn known_tenants(policies: &Policies) -> BTreeSet<String> {
-    policies.principals().into_iter().flat_map(|principal| own_tenants(principal.tenants)).collect()
-}
-
-fn own_tenants(scope: sightline_model::TenantScope) -> BTreeSet<String> {
-    match scope {
-        sightline_model::TenantScope::Only(tenants) => tenants,
-        sightline_model::TenantScope::All => BTreeSet::new(),
     }
 }
 
@@ -225,15 +237,4 @@ fn catalogue(bundle: Option<&LoadedBundle>) -> Result<Arc<Catalogue>, OpenError>
         Some(_) | None => shipped,
     };
     Ok(Arc::new(catalogue))
-}
-
-/// The audit log of the data folder; several processes may have it open.
-pub(crate) fn audit_log(config: &Config) -> Result<SqliteAudit, OpenError> {
-    let key_file = config.audit_key_file.clone().unwrap_or_else(|| config.data_dir.join("audit.key"));
-    let mut for_key = [0_u8; 32];
-    let mut for_id = [0_u8; 16];
-    getrandom::fill(&mut for_key).map_err(|error| OpenError::Randomness(error.to_string()))?;
-    getrandom::fill(&mut for_id).map_err(|error| OpenError::Randomness(error.to_string()))?;
-    let key = AuditKey::load_or_create(&key_file, for_key)?;
-    Ok(SqliteAudit::open(&config.data_dir.join("audit.db"), Settings::new(key, for_id))?)
 }

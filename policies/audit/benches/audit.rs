@@ -65,7 +65,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let path = folder.path().join("audit.db");
     let key = AuditKey::from_secret([1; 32]);
     let public_key = key.public();
-    let log = SqliteAudit::open(&path, Settings::new(key, [2; 16]))?;
+    let log = SqliteAudit::open(&path, Settings::new(key, [2; 16], Box::new(|| Ok([3; 32]))))?;
     let mut out = std::io::stdout();
 
     let per_writer = (pairs / WRITERS).max(1);

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 /// Domains keep a hash made for one purpose from being taken for another.
@@ -9,8 +10,9 @@ const GENESIS_DOMAIN: &[u8] = b"sightline-audit-genesis-v1\0";
 const RECORD_DOMAIN: &[u8] = b"sightline-audit-record-v1\0";
 const HEAD_DOMAIN: &[u8] = b"sightline-audit-head-v1\0";
 
-/// A SHA-256 hash.
-#[derive(Clone, Copy, PartialEq, Eq)]
+/// A SHA-256 hash; in JSON its 64 hex digits.
+#[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
 pub struct Hash([u8; 32]);
 
 impl Hash {
@@ -41,6 +43,28 @@ impl Hash {
     }
 }
 
+impl AsRef<[u8]> for Hash {
+    fn as_ref(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl TryFrom<String> for Hash {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        let mut bytes = [0; 32];
+        hex::decode_to_slice(&text, &mut bytes).map_err(|_error| format!("`{text}` is not 64 hex digits"))?;
+        Ok(Self(bytes))
+    }
+}
+
+impl From<Hash> for String {
+    fn from(hash: Hash) -> Self {
+        hash.to_string()
+    }
+}
+
 impl fmt::Display for Hash {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&hex::encode(self.0))
@@ -59,7 +83,7 @@ pub(crate) struct Head {
     /// The last record; 0 in an empty log.
     pub(crate) seq: u64,
     pub(crate) hash: Hash,
-    /// The record of the checkpoint before this one, 0 if there is none, so that a removed checkpoint shows.
+    /// The last record under a checkpoint before this one, 0 if there is none, so that a removed checkpoint shows.
     pub(crate) previous: u64,
 }
 

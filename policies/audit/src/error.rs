@@ -68,6 +68,20 @@ pub enum AuditError {
         /// The id of the key that was given.
         given: String,
     },
+    /// The key is to be replaced by itself.
+    #[error("key {key} signs the log already; make a new key")]
+    SameKey {
+        /// Its id.
+        key: String,
+    },
+    /// A copy of checkpoints cannot be read.
+    #[error("the copy of checkpoints `{path}` cannot be read: {what}; check the path and this user's rights to it")]
+    Copy {
+        /// The copy.
+        path: String,
+        /// What the system said.
+        what: String,
+    },
     /// The head of the chain is not as it was left.
     #[error(
         "`{path}` was changed from outside at or before record {seq}; keep the file, run `sightline audit verify`, then move it away so that a new log begins"

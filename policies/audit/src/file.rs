@@ -1,4 +1,4 @@
-//! The SQLite file: its format, and adding records to it.
+//! The SQLite file: opening it, and the one way of writing to it.
 
 use std::fs::OpenOptions;
 use std::io::ErrorKind;
@@ -6,53 +6,29 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use jiff::Timestamp;
 use rusqlite::{Connection, OpenFlags, OptionalExtension, Row, TransactionBehavior, params};
 
 use crate::chain::{Hash, Head};
+use crate::checkpoint::Checkpoint;
 use crate::error::AuditError;
 use crate::key::{AuditKey, PublicKey};
+use crate::log::KeyAgain;
+use crate::tail::{Entry, Tail};
 
+pub(crate) mod erase;
 #[cfg(test)]
 mod file_tests;
-
-/// The newest format this program reads and writes; `PRAGMA user_version` of the file.
-pub(crate) const FORMAT: i64 = 1;
-/// `SLAU`, so that no other program's database is taken for a log.
-const APPLICATION_ID: i64 = 0x534c_4155;
-
-/// Nothing is stored twice: what is looked up by is derived from the canonical text by the database itself, so
-/// there is no column beside it that could be changed alone. A text that was damaged into no JSON drops out of the
-/// lists and leaves the rest of them readable; verification names it.
-pub(crate) const SCHEMA: &str = "
-CREATE TABLE log (one INTEGER PRIMARY KEY CHECK (one = 1), id BLOB NOT NULL) STRICT;
-CREATE TABLE record (
-  seq INTEGER PRIMARY KEY,
-  body TEXT NOT NULL,
-  prev BLOB NOT NULL,
-  hash BLOB NOT NULL,
-  kind TEXT GENERATED ALWAYS AS (CASE WHEN json_valid(body) THEN body ->> '$.kind' END) VIRTUAL,
-  question_id TEXT GENERATED ALWAYS AS (CASE WHEN json_valid(body) THEN body ->> '$.question_id' END) VIRTUAL
-) STRICT;
-CREATE INDEX record_by_kind ON record (kind);
-CREATE INDEX record_by_question ON record (question_id);
-CREATE TABLE head (
-  one INTEGER PRIMARY KEY CHECK (one = 1),
-  seq INTEGER NOT NULL, hash BLOB NOT NULL, previous INTEGER NOT NULL, key_id TEXT NOT NULL, signature BLOB NOT NULL
-) STRICT;
-CREATE TABLE checkpoint (
-  seq INTEGER PRIMARY KEY,
-  hash BLOB NOT NULL, previous INTEGER NOT NULL, key_id TEXT NOT NULL, signature BLOB NOT NULL
-) STRICT;
-CREATE TRIGGER record_is_not_changed BEFORE UPDATE ON record BEGIN SELECT RAISE(ABORT, 'the log is append-only'); END;
-CREATE TRIGGER record_is_not_removed BEFORE DELETE ON record BEGIN SELECT RAISE(ABORT, 'the log is append-only'); END;
-CREATE TRIGGER checkpoint_is_not_changed BEFORE UPDATE ON checkpoint BEGIN SELECT RAISE(ABORT, 'the log is append-only'); END;
-CREATE TRIGGER checkpoint_is_not_removed BEFORE DELETE ON checkpoint BEGIN SELECT RAISE(ABORT, 'the log is append-only'); END;
-";
+#[cfg(test)]
+mod format_tests;
+pub(crate) mod retain;
+pub(crate) mod rotate;
+pub(crate) mod schema;
 
 /// 16 MiB of write-ahead log between two folds into the database: each fold costs two more syncs.
 const FOLD_EVERY_PAGES: i64 = 4_000;
 
-/// A signed head or checkpoint as it is stored.
+/// A signed head or checkpoint of format 1 as it is stored.
 pub(crate) struct SignedHead {
     pub(crate) head: Head,
     pub(crate) key_id: String,
@@ -67,8 +43,35 @@ impl SignedHead {
     }
 
     pub(crate) fn is_signed_by(&self, log_id: &[u8; 16], key: &PublicKey) -> bool {
-        self.key_id == key.id() && key.signed(log_id, &self.head, &self.signature)
+        self.key_id == key.id() && key.signed(&self.head.signed_bytes(log_id), &self.signature)
     }
+}
+
+/// What stopped a transaction: SQLite, or something of our own.
+pub(crate) enum Fault {
+    Sqlite(rusqlite::Error),
+    Audit(AuditError),
+}
+
+impl From<rusqlite::Error> for Fault {
+    fn from(error: rusqlite::Error) -> Self {
+        Self::Sqlite(error)
+    }
+}
+
+impl From<AuditError> for Fault {
+    fn from(error: AuditError) -> Self {
+        Self::Audit(error)
+    }
+}
+
+/// How the file is written.
+pub(crate) struct Opening {
+    pub(crate) key: AuditKey,
+    pub(crate) new_log_id: [u8; 16],
+    pub(crate) checkpoint_every: u64,
+    pub(crate) lock_wait: Duration,
+    pub(crate) key_again: Option<KeyAgain>,
 }
 
 /// The log, open for adding to it.
@@ -77,109 +80,160 @@ pub(crate) struct LogFile {
     path: PathBuf,
     log_id: [u8; 16],
     key: AuditKey,
-    key_id: String,
     checkpoint_every: u64,
     /// The head as this process last left it: known good, and never to be undercut.
     last: Option<Head>,
+    /// The time of that head's record.
+    last_at: Option<Timestamp>,
+    /// Checkpoints that were made and not yet taken away to be copied.
+    made: Vec<Checkpoint>,
+    key_again: Option<KeyAgain>,
 }
 
 impl LogFile {
-    /// Opens the log, or makes it (mode 0600) with this id.
-    pub(crate) fn open(
-        path: &Path,
-        key: AuditKey,
-        new_log_id: [u8; 16],
-        checkpoint_every: u64,
-        lock_wait: Duration,
-    ) -> Result<Self, AuditError> {
+    /// Opens the log, or makes it (mode 0600) with this id. A log of an older format grows into this one.
+    pub(crate) fn open(path: &Path, opening: Opening) -> Result<Self, AuditError> {
+        let Opening { key, new_log_id, checkpoint_every, lock_wait, key_again } = opening;
         make_private(path)?;
         let failed = |error: rusqlite::Error| AuditError::sqlite(path, &error);
         let mut connection =
             Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX)
                 .map_err(failed)?;
         connection.busy_timeout(lock_wait).map_err(failed)?;
-        let key_id = key.public().id();
         let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(failed)?;
-        if is_new(&transaction).map_err(failed)? {
+        if schema::is_new(&transaction).map_err(failed)? {
             let head = Head::empty(&new_log_id);
-            transaction.execute_batch(SCHEMA).map_err(failed)?;
-            transaction.pragma_update(None, "application_id", APPLICATION_ID).map_err(failed)?;
-            transaction.pragma_update(None, "user_version", FORMAT).map_err(failed)?;
+            schema::migrate(&transaction, schema::FORMAT).map_err(failed)?;
             transaction.execute("INSERT INTO log (one, id) VALUES (1, ?1)", params![new_log_id]).map_err(failed)?;
             transaction
                 .execute(
                     "INSERT INTO head (one, seq, hash, previous, key_id, signature) VALUES (1, ?1, ?2, ?3, ?4, ?5)",
-                    params![head.seq, head.hash.as_bytes(), head.previous, key_id, key.sign(&new_log_id, &head)],
+                    params![
+                        head.seq,
+                        head.hash.as_bytes(),
+                        head.previous,
+                        key.public().id(),
+                        key.sign(&head.signed_bytes(&new_log_id)),
+                    ],
                 )
                 .map_err(failed)?;
         }
-        check_format(&transaction, path)?;
+        if schema::check_format(&transaction, path)? < schema::FORMAT {
+            schema::migrate(&transaction, schema::FORMAT).map_err(failed)?;
+        }
         transaction.commit().map_err(failed)?;
         // WAL: readers do not block the writer. FULL: a commit returns when it is on the disk.
         connection.pragma_update(None, "journal_mode", "WAL").map_err(failed)?;
         connection.pragma_update(None, "synchronous", "FULL").map_err(failed)?;
         connection.pragma_update(None, "wal_autocheckpoint", FOLD_EVERY_PAGES).map_err(failed)?;
+        // What is erased is written over, not only let go of.
+        connection.pragma_update(None, "secure_delete", true).map_err(failed)?;
 
         let log_id = log_id(&connection).map_err(failed)?;
         let signed_by = stored_head(&connection).map_err(failed)?.key_id;
-        if signed_by != key_id {
-            return Err(AuditError::OtherKey { path: path.display().to_string(), signed_by, given: key_id });
+        if signed_by != key.public().id() {
+            let given = key.public().id();
+            return Err(AuditError::OtherKey { path: path.display().to_string(), signed_by, given });
         }
-        let checkpoint_every = checkpoint_every.max(1);
-        Ok(Self { connection, path: path.to_owned(), log_id, key, key_id, checkpoint_every, last: None })
+        Ok(Self {
+            connection,
+            path: path.to_owned(),
+            log_id,
+            key,
+            checkpoint_every: checkpoint_every.max(1),
+            last: None,
+            last_at: None,
+            made: Vec::new(),
+            key_again,
+        })
     }
 
-    /// Adds these canonical records in one transaction and returns each one's place in the chain, durable.
-    pub(crate) fn append<'a>(&mut self, bodies: impl IntoIterator<Item = &'a str>) -> Result<Vec<Head>, AuditError> {
-        let Self { connection, path, log_id, key, key_id, checkpoint_every, last } = self;
-        let failed = |error: rusqlite::Error| AuditError::sqlite(path, &error);
+    /// Adds these records in one transaction and returns each one's place in the chain, durable.
+    pub(crate) fn append<'a>(&mut self, entries: impl IntoIterator<Item = &'a Entry>) -> Result<Vec<Head>, AuditError> {
+        self.write(|tail| entries.into_iter().map(|entry| tail.add(entry)).collect())
+    }
+
+    /// The checkpoints that were made since the last call.
+    pub(crate) fn take_checkpoints(&mut self) -> Vec<Checkpoint> {
+        std::mem::take(&mut self.made)
+    }
+
+    /// One transaction: the head as it was left and nothing else is continued, `work` adds records, a segment is
+    /// closed where it is due, the new head is signed.
+    fn write<T>(&mut self, work: impl FnOnce(&mut Tail<'_>) -> Result<T, Fault>) -> Result<T, AuditError> {
+        let path = self.path.clone();
+        match self.transact(work) {
+            Ok(done) => Ok(done),
+            Err(Fault::Sqlite(error)) => Err(AuditError::sqlite(&path, &error)),
+            Err(Fault::Audit(error)) => Err(error),
+        }
+    }
+
+    fn transact<T>(&mut self, work: impl FnOnce(&mut Tail<'_>) -> Result<T, Fault>) -> Result<T, Fault> {
+        let Self { connection, path, log_id, key, checkpoint_every, last, last_at, made, key_again } = self;
         // The write lock comes first: between reading the head and writing the next record no other process may write.
-        let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(failed)?;
-        let stored = stored_head(&transaction).map_err(failed)?;
+        let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        let stored = stored_head(&transaction)?;
         let undercut = last.is_some_and(|last| stored.head.seq < last.seq);
         let known = last.is_some_and(|last| stored.head == last);
-        if undercut || !(known || stored.is_signed_by(log_id, &key.public())) {
-            return Err(AuditError::Tampered { path: path.display().to_string(), seq: stored.head.seq });
-        }
-
-        let mut head = stored.head;
-        let mut places = Vec::new();
+        if stored.key_id != key.public().id()
+            && let Some(new) = key_again.as_ref().and_then(|again| again(&stored.key_id))
+            && rotate::leads_to(&transaction, log_id, &key.public(), &new.public())?
         {
-            let mut insert = transaction
-                .prepare_cached("INSERT INTO record (seq, body, prev, hash) VALUES (?1, ?2, ?3, ?4)")
-                .map_err(failed)?;
-            for body in bodies {
-                let seq = head.seq.saturating_add(1);
-                let hash = head.hash.next(seq, body.as_bytes());
-                insert.execute(params![seq, body, head.hash.as_bytes(), hash.as_bytes()]).map_err(failed)?;
-                head = Head { seq, hash, previous: head.previous };
-                places.push(head);
-            }
+            *key = new;
         }
-        if head.seq.saturating_sub(head.previous) >= *checkpoint_every {
-            head.previous = add_checkpoint(&transaction, &head, key_id, &key.sign(log_id, &head)).map_err(failed)?;
+        let signed_by = key.public();
+        if !undercut && stored.key_id != signed_by.id() {
+            let (path, given) = (path.display().to_string(), signed_by.id());
+            return Err(AuditError::OtherKey { path, signed_by: stored.key_id, given }.into());
         }
-        transaction
-            .prepare_cached(
-                "UPDATE head SET seq = ?1, hash = ?2, previous = ?3, key_id = ?4, signature = ?5 WHERE one = 1",
-            )
-            .and_then(|mut update| {
-                let signature = key.sign(log_id, &head);
-                update.execute(params![head.seq, head.hash.as_bytes(), head.previous, key_id.as_str(), signature])
-            })
-            .map_err(failed)?;
-        transaction.commit().map_err(failed)?;
+        if undercut || !(known || stored.is_signed_by(log_id, &signed_by)) {
+            return Err(AuditError::Tampered { path: path.display().to_string(), seq: stored.head.seq }.into());
+        }
+        let before = if known { *last_at } else { time_of(&transaction, stored.head.seq)? };
+        let mut tail = Tail::new(&transaction, log_id, key, stored.head, before);
+        let done = work(&mut tail)?;
+        let checkpoint = tail.close_if_due(*checkpoint_every)?;
+        let (head, at, new_key) = tail.end();
+        {
+            let signing = new_key.as_ref().unwrap_or(key);
+            transaction
+                .prepare_cached(
+                    "UPDATE head SET seq = ?1, hash = ?2, previous = ?3, key_id = ?4, signature = ?5 WHERE one = 1",
+                )?
+                .execute(params![
+                    head.seq,
+                    head.hash.as_bytes(),
+                    head.previous,
+                    signing.public().id(),
+                    signing.sign(&head.signed_bytes(log_id)),
+                ])?;
+        }
+        transaction.commit()?;
         *last = Some(head);
-        Ok(places)
+        *last_at = at;
+        if let Some(new_key) = new_key {
+            *key = new_key;
+        }
+        made.extend(checkpoint);
+        Ok(done)
+    }
+
+    /// Folds the write-ahead log into the database, so that what was erased is not left in it.
+    fn fold(&self) {
+        if let Err(error) = self.connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_row| Ok(())) {
+            tracing::warn!(%error, "erased texts stay in the write-ahead log until a reader of it has ended");
+        }
     }
 }
 
-/// Adds a checkpoint at this head and returns its number, which the next one names as the one before it.
-fn add_checkpoint(connection: &Connection, head: &Head, key_id: &str, signature: &[u8; 64]) -> rusqlite::Result<u64> {
-    connection
-        .prepare_cached("INSERT INTO checkpoint (seq, hash, previous, key_id, signature) VALUES (?1, ?2, ?3, ?4, ?5)")?
-        .execute(params![head.seq, head.hash.as_bytes(), head.previous, key_id, signature])?;
-    Ok(head.seq)
+/// The time in this record's text; none for a text that is damaged or for no record.
+fn time_of(connection: &Connection, seq: u64) -> rusqlite::Result<Option<Timestamp>> {
+    let at: Option<Option<String>> = connection
+        .prepare_cached("SELECT CASE WHEN json_valid(body) THEN body ->> '$.at' END FROM record WHERE seq = ?1")?
+        .query_row([seq], |row| row.get(0))
+        .optional()?;
+    Ok(at.flatten().and_then(|text| text.parse().ok()))
 }
 
 /// Makes the file with mode 0600 before SQLite does with a wider one.
@@ -195,27 +249,6 @@ fn make_private(path: &Path) -> Result<(), AuditError> {
             _ => Err(AuditError::Open { path: path.display().to_string(), what: error.to_string() }),
         },
     }
-}
-
-fn is_new(connection: &Connection) -> rusqlite::Result<bool> {
-    let objects: i64 = connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
-    let format: i64 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
-    Ok(objects == 0 && format == 0)
-}
-
-/// Refuses a file of a newer program, and one that is no log at all.
-pub(crate) fn check_format(connection: &Connection, path: &Path) -> Result<(), AuditError> {
-    let pragma = |name: &str| -> Result<i64, AuditError> {
-        connection.pragma_query_value(None, name, |row| row.get(0)).map_err(|error| AuditError::sqlite(path, &error))
-    };
-    let (application, found) = (pragma("application_id")?, pragma("user_version")?);
-    if application != APPLICATION_ID || found < 1 {
-        return Err(AuditError::Damaged { path: path.display().to_string() });
-    }
-    if found > FORMAT {
-        return Err(AuditError::Newer { path: path.display().to_string(), found, known: FORMAT });
-    }
-    Ok(())
 }
 
 /// The id that the first record covers.

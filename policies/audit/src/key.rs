@@ -7,9 +7,9 @@ use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 
 use ed25519_dalek::{Signature, Signer, SigningKey, VerifyingKey};
+use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use crate::chain::Head;
 use crate::error::AuditError;
 
 /// The secret key of a log. It is never printed and never leaves its file.
@@ -17,8 +17,9 @@ pub struct AuditKey {
     signing: SigningKey,
 }
 
-/// The public half: what a reviewer needs to check a log.
-#[derive(Clone, Copy, PartialEq, Eq)]
+/// The public half: what a reviewer needs to check a log. In JSON its 64 hex digits.
+#[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
 pub struct PublicKey {
     verifying: VerifyingKey,
 }
@@ -36,7 +37,11 @@ impl AuditKey {
         Self::load(path)?.ok_or_else(|| fault(path, "vanished while it was made; start again"))
     }
 
-    fn load(path: &Path) -> Result<Option<Self>, AuditError> {
+    /// The key in this file; none when there is no such file.
+    ///
+    /// # Errors
+    /// When the file may be read by others or does not hold a key.
+    pub fn load(path: &Path) -> Result<Option<Self>, AuditError> {
         let mut file = match File::open(path) {
             Ok(file) => file,
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
@@ -66,8 +71,8 @@ impl AuditKey {
         PublicKey { verifying: self.signing.verifying_key() }
     }
 
-    pub(crate) fn sign(&self, log_id: &[u8; 16], head: &Head) -> [u8; 64] {
-        self.signing.sign(&head.signed_bytes(log_id)).to_bytes()
+    pub(crate) fn sign(&self, bytes: &[u8]) -> [u8; 64] {
+        self.signing.sign(bytes).to_bytes()
     }
 }
 
@@ -82,7 +87,7 @@ impl PublicKey {
     pub fn parse(text: &str) -> Option<Self> {
         let mut bytes = [0; 32];
         hex::decode_to_slice(text.trim(), &mut bytes).ok()?;
-        VerifyingKey::from_bytes(&bytes).ok().map(|verifying| Self { verifying })
+        Self::from_bytes(&bytes)
     }
 
     /// Its id: the first 16 hex digits of its SHA-256.
@@ -90,8 +95,30 @@ impl PublicKey {
         hex::encode(Sha256::digest(self.verifying.as_bytes())).chars().take(16).collect()
     }
 
-    pub(crate) fn signed(&self, log_id: &[u8; 16], head: &Head, signature: &[u8; 64]) -> bool {
-        self.verifying.verify_strict(&head.signed_bytes(log_id), &Signature::from_bytes(signature)).is_ok()
+    pub(crate) fn from_bytes(bytes: &[u8; 32]) -> Option<Self> {
+        VerifyingKey::from_bytes(bytes).ok().map(|verifying| Self { verifying })
+    }
+
+    pub(crate) fn as_bytes(&self) -> &[u8; 32] {
+        self.verifying.as_bytes()
+    }
+
+    pub(crate) fn signed(&self, bytes: &[u8], signature: &[u8; 64]) -> bool {
+        self.verifying.verify_strict(bytes, &Signature::from_bytes(signature)).is_ok()
+    }
+}
+
+impl TryFrom<String> for PublicKey {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        Self::parse(&text).ok_or_else(|| format!("`{text}` is no Ed25519 public key of 64 hex digits"))
+    }
+}
+
+impl From<PublicKey> for String {
+    fn from(key: PublicKey) -> Self {
+        key.to_string()
     }
 }
 

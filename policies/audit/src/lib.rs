@@ -16,9 +16,10 @@
 //! # std::fs::create_dir_all(&folder)?;
 //! # let random_key = [1; 32];
 //! # let random_id = [2; 16];
+//! # fn random_salt() -> Result<[u8; 32], String> { Ok([3; 32]) }
 //! let key = AuditKey::load_or_create(&folder.join("audit.key"), random_key)?;
 //! let public_key = key.public();
-//! let log = SqliteAudit::open(&folder.join("audit.db"), Settings::new(key, random_id))?;
+//! let log = SqliteAudit::open(&folder.join("audit.db"), Settings::new(key, random_id, Box::new(random_salt)))?;
 //! drop(log); // ends the writer; the head is signed
 //! let reader = AuditReader::open(&folder.join("audit.db"))?;
 //! assert!(reader.list(&Filter::default())?.questions.is_empty());
@@ -29,32 +30,65 @@
 //! ```
 
 mod chain;
+mod checkpoint;
+mod copies;
 mod error;
+mod export;
 mod file;
 mod key;
+mod liveness;
 mod log;
+mod merkle;
+mod proof;
+mod question;
 mod reader;
 mod record;
+mod rotation;
+mod search;
+mod tail;
+mod text;
+mod usage;
 mod verify;
 mod writer;
 
+#[cfg(test)]
+mod erase_tests;
 #[cfg(test)]
 mod key_tests;
 #[cfg(test)]
 mod log_tests;
 #[cfg(test)]
+mod process_tests;
+#[cfg(test)]
 mod reader_tests;
 #[cfg(test)]
 mod record_tests;
+#[cfg(test)]
+mod search_tests;
+#[cfg(test)]
+mod segment_tests;
+#[cfg(test)]
+mod tamper_tests;
 #[cfg(test)]
 mod test_log;
 #[cfg(test)]
 mod verify_tests;
 
 pub use chain::Hash;
+pub use checkpoint::{Checkpoint, Hex};
+pub use copies::{CheckpointCopy, Copied, FileCopy};
 pub use error::AuditError;
+pub use export::Format;
+pub use file::erase::{Erase, Erased};
+pub use file::retain::Retained;
 pub use key::{AuditKey, PublicKey};
-pub use log::{Settings, SqliteAudit};
+pub use liveness::{Alive, Liveness};
+pub use log::{KeyAgain, Settings, SqliteAudit};
+pub use proof::Proof;
+pub use question::{Integrity, QuestionRecord};
 pub use reader::{AuditReader, Filter, Page, QuestionFile, QuestionLine, Sealed};
 pub use record::Kind;
-pub use verify::{Broken, Verdict};
+pub use search::{Cursor, Entry, Found, Search, Wanted, Work};
+pub use text::Salts;
+pub use usage::{UsageFilter, UsageLine};
+pub use verify::{Broken, Check, HEARTBEAT_SECONDS, Note, Report, Verdict};

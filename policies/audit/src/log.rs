@@ -9,56 +9,131 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use futures::channel::oneshot;
+use jiff::Timestamp;
 use serde::Serialize;
 use sightline_model::audit::{AuditLog, AuditUnavailable, Begin, Call, Complete, Event};
 use sightline_model::{AuditRef, BoxFuture};
 
+use crate::copies::CheckpointCopy;
 use crate::error::AuditError;
-use crate::file::LogFile;
+use crate::file::erase::{Erase, Erased};
+use crate::file::retain::Retained;
+use crate::file::{LogFile, Opening};
 use crate::key::AuditKey;
 use crate::record::{Kind, canonical};
-use crate::writer::{self, Outcome, Pending};
+use crate::tail::{Closes, Entry};
+use crate::text::Salts;
+use crate::writer::{CopyPlace, Job, Outcome, Pending, Writer};
+
+/// Finds the key with an id.
+pub type KeyAgain = Box<dyn Fn(&str) -> Option<AuditKey> + Send>;
 
 /// How a log is opened.
-#[derive(Debug)]
 pub struct Settings {
     /// The key that signs.
     pub key: AuditKey,
     /// The id of the log if it is to be made: 16 random bytes.
     pub new_log_id: [u8; 16],
-    /// A checkpoint is kept at least every so many records; a log rewritten between two shows between them.
+    /// Where the salts of commitments come from: 32 random bytes at each call.
+    pub salts: Salts,
+    /// A segment is closed with a checkpoint when it holds so many records; a heartbeat may close it earlier.
     pub checkpoint_every: u64,
     /// How long to wait for another process that writes.
     pub lock_wait: Duration,
+    /// Which process this is, for each begin record: a question that never ended is told from one that still runs.
+    pub process: Option<String>,
+    /// Asked for the key with an id when another process has signed with it: it changed the key.
+    pub key_again: Option<KeyAgain>,
+    /// Where checkpoints are copied to.
+    pub copies: Vec<Box<dyn CheckpointCopy>>,
 }
 
 impl Settings {
-    /// The usual settings: a million records then carry 10,000 checkpoints, which verify in about half a second.
-    pub fn new(key: AuditKey, new_log_id: [u8; 16]) -> Self {
-        Self { key, new_log_id, checkpoint_every: 100, lock_wait: Duration::from_secs(5) }
+    /// The usual settings.
+    pub fn new(key: AuditKey, new_log_id: [u8; 16], salts: Salts) -> Self {
+        Self {
+            key,
+            new_log_id,
+            salts,
+            checkpoint_every: 1_000,
+            lock_wait: Duration::from_secs(5),
+            process: None,
+            key_again: None,
+            copies: Vec::new(),
+        }
+    }
+}
+
+impl fmt::Debug for Settings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Settings").field("key", &self.key).field("process", &self.process).finish_non_exhaustive()
     }
 }
 
 /// The audit log in a SQLite file. Dropping it writes what waits and ends the writer.
 pub struct SqliteAudit {
-    sender: Option<Sender<Pending>>,
+    sender: Option<Sender<Job>>,
     writer: Option<JoinHandle<()>>,
     transactions: Arc<AtomicU64>,
+    salts: Salts,
+    process: Option<String>,
 }
+
+/// The detail of a begin record that names the process.
+pub(crate) const PROCESS: &str = "process";
 
 impl SqliteAudit {
     /// Opens the log at this path, or makes it, and starts its writer.
     pub fn open(path: &Path, settings: Settings) -> Result<Self, AuditError> {
-        let Settings { key, new_log_id, checkpoint_every, lock_wait } = settings;
-        let file = LogFile::open(path, key, new_log_id, checkpoint_every, lock_wait)?;
+        let Settings { key, new_log_id, salts, checkpoint_every, lock_wait, process, key_again, copies } = settings;
+        let file = LogFile::open(path, Opening { key, new_log_id, checkpoint_every, lock_wait, key_again })?;
         let (sender, waiting) = channel();
         let transactions = Arc::new(AtomicU64::new(0));
-        let counted = Arc::clone(&transactions);
+        let copies = copies.into_iter().map(CopyPlace::new).collect();
+        let writer = Writer { file, copies, transactions: Arc::clone(&transactions) };
         let writer = std::thread::Builder::new()
             .name("audit-writer".to_owned())
-            .spawn(move || writer::run(file, &waiting, &counted))
+            .spawn(move || writer.run(&waiting))
             .map_err(|error| AuditError::Other { path: path.display().to_string(), what: error.to_string() })?;
-        Ok(Self { sender: Some(sender), writer: Some(writer), transactions })
+        Ok(Self { sender: Some(sender), writer: Some(writer), transactions, salts, process })
+    }
+
+    /// Erases texts and records that it was done. What is erased cannot be brought back by anybody; that it was
+    /// asked, when, by whom and what was read stays provable.
+    ///
+    /// # Errors
+    /// When the log cannot be written; then nothing is erased.
+    pub async fn erase(&self, what: Erase, at: Timestamp, by: String) -> Result<Erased, AuditError> {
+        self.on_file(move |file| file.erase(&what, at, &by))?.await.map_err(|_canceled| AuditError::Ended)?
+    }
+
+    /// Takes out whole segments that ended before `until`, and records that it was done. None when there is none.
+    ///
+    /// # Errors
+    /// When the log cannot be written; then nothing is taken out.
+    pub async fn retain(&self, until: Timestamp, at: Timestamp, by: String) -> Result<Option<Retained>, AuditError> {
+        self.on_file(move |file| file.retain(until, at, &by))?.await.map_err(|_canceled| AuditError::Ended)?
+    }
+
+    /// Signs with another key from here on. Whoever trusts either key can check the whole log.
+    ///
+    /// # Errors
+    /// When the log cannot be written; then the old key goes on signing.
+    pub async fn rotate(&self, new_key: AuditKey, at: Timestamp, by: String) -> Result<(), AuditError> {
+        self.on_file(move |file| file.rotate(new_key, at, &by))?.await.map_err(|_canceled| AuditError::Ended)?
+    }
+
+    /// Lets the writer do this between two commits.
+    fn on_file<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&mut LogFile) -> T + Send + 'static,
+    ) -> Result<oneshot::Receiver<T>, AuditError> {
+        let (done, receiver) = oneshot::channel();
+        let job = Job::Other(Box::new(move |file| {
+            let _gone = done.send(work(file));
+        }));
+        self.sender.as_ref().ok_or(AuditError::Ended)?.send(job).map_err(|_closed| AuditError::Ended)?;
+        Ok(receiver)
     }
 
     /// How many transactions were committed since it was opened; each is one sync of the disk.
@@ -67,11 +142,24 @@ impl SqliteAudit {
     }
 
     /// Hands the record to the writer at once; the receiver hears when it is durable.
-    fn hand_over(&self, kind: Kind, record: &impl Serialize) -> Result<oneshot::Receiver<Outcome>, AuditUnavailable> {
-        let body = canonical(kind, record).map_err(|error| error.unavailable())?;
+    fn hand_over(
+        &self,
+        kind: Kind,
+        record: &impl Serialize,
+        at: Timestamp,
+    ) -> Result<oneshot::Receiver<Outcome>, AuditUnavailable> {
+        let (body, text) = canonical(kind, record, &*self.salts).map_err(|error| error.unavailable())?;
+        let just_now = match kind {
+            Kind::Begin => true,
+            Kind::Call | Kind::Complete | Kind::Event => false,
+        };
+        self.send(Entry { body, text, at, just_now, closes: Closes::Never })
+    }
+
+    fn send(&self, entry: Entry) -> Result<oneshot::Receiver<Outcome>, AuditUnavailable> {
         let (done, receiver) = oneshot::channel();
         let sender = self.sender.as_ref().ok_or_else(|| AuditError::Ended.unavailable())?;
-        sender.send(Pending { body, done }).map_err(|_closed| AuditError::Ended.unavailable())?;
+        sender.send(Job::Record(Pending { entry, done })).map_err(|_closed| AuditError::Ended.unavailable())?;
         Ok(receiver)
     }
 }
@@ -88,26 +176,30 @@ async fn durable(
 }
 
 impl AuditLog for SqliteAudit {
-    fn begin(&self, record: Begin) -> BoxFuture<'_, Result<AuditRef, AuditUnavailable>> {
-        let handed_over = self.hand_over(Kind::Begin, &record);
+    fn begin(&self, mut record: Begin) -> BoxFuture<'_, Result<AuditRef, AuditUnavailable>> {
+        if let Some(process) = &self.process {
+            record.detail.insert(PROCESS.to_owned(), process.clone());
+        }
+        let handed_over = self.hand_over(Kind::Begin, &record, record.at);
         Box::pin(async move {
             let (seq, hash) = durable(handed_over).await?;
-            Ok(AuditRef { question_id: record.question_id, seq, hash })
+            Ok(AuditRef { question_id: record.question_id, seq: Some(seq), hash })
         })
     }
 
     fn call(&self, record: Call) -> BoxFuture<'_, Result<(), AuditUnavailable>> {
-        let handed_over = self.hand_over(Kind::Call, &record);
+        let handed_over = self.hand_over(Kind::Call, &record, record.at);
         Box::pin(async move { durable(handed_over).await.map(|_place| ()) })
     }
 
     fn complete(&self, record: Complete) -> BoxFuture<'_, Result<(), AuditUnavailable>> {
-        let handed_over = self.hand_over(Kind::Complete, &record);
+        let handed_over = self.hand_over(Kind::Complete, &record, record.at);
         Box::pin(async move { durable(handed_over).await.map(|_place| ()) })
     }
 
     fn event(&self, record: Event) -> BoxFuture<'_, Result<(), AuditUnavailable>> {
-        let handed_over = self.hand_over(Kind::Event, &record);
+        let handed_over =
+            Entry::of_event(&record).map_err(|error| error.unavailable()).and_then(|entry| self.send(entry));
         Box::pin(async move { durable(handed_over).await.map(|_place| ()) })
     }
 }

@@ -7,17 +7,22 @@ use std::time::Duration;
 use jiff::Timestamp;
 use rusqlite::{Connection, OpenFlags, named_params};
 use serde::de::DeserializeOwned;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use sightline_model::QuestionId;
 use sightline_model::audit::{Begin, Call, Complete};
 
 use crate::chain::Hash;
 use crate::error::AuditError;
-use crate::file;
+use crate::file::{self, schema};
+use crate::liveness::Liveness;
+use crate::log::PROCESS;
 use crate::record::Kind;
+use crate::text;
 
 /// What the outcome of a question without a complete record is called.
-const OPEN: &str = "open";
+pub(crate) const OPEN: &str = "open";
+/// What it is called when its process is gone.
+pub(crate) const ABANDONED: &str = "abandoned";
 
 /// Which questions to list. Everything that is set must hold.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -26,7 +31,7 @@ pub struct Filter {
     pub principal: Option<String>,
     /// Asked by a principal of this tenant; an admin belongs to none in particular.
     pub tenant: Option<String>,
-    /// Ended so; `open` for those that have not ended.
+    /// Ended so; `open` for those that have not ended, `abandoned` for those whose process is gone.
     pub outcome: Option<String>,
     /// Asked at this time or later, to the millisecond.
     pub since: Option<Timestamp>,
@@ -58,12 +63,22 @@ pub struct QuestionLine {
     pub calls: u64,
     /// Its complete record, if it has ended.
     pub complete: Option<Complete>,
+    /// It has not ended and never will: the process that answered it is gone.
+    pub abandoned: bool,
 }
 
 impl QuestionLine {
-    /// How it ended, or `open`.
+    /// How it ended, or `open`, or `abandoned`.
     pub fn outcome(&self) -> &str {
-        self.complete.as_ref().map_or(OPEN, |complete| &complete.outcome)
+        outcome(self.complete.as_ref(), self.abandoned)
+    }
+}
+
+pub(crate) fn outcome(complete: Option<&Complete>, abandoned: bool) -> &str {
+    match complete {
+        Some(complete) => &complete.outcome,
+        None if abandoned => ABANDONED,
+        None => OPEN,
     }
 }
 
@@ -76,6 +91,15 @@ pub struct QuestionFile {
     pub calls: Vec<Sealed<Call>>,
     /// Its complete record, if it has ended.
     pub complete: Option<Sealed<Complete>>,
+    /// It has not ended and never will: the process that answered it is gone.
+    pub abandoned: bool,
+}
+
+impl QuestionFile {
+    /// How it ended, or `open`, or `abandoned`.
+    pub fn outcome(&self) -> &str {
+        outcome(self.complete.as_ref().map(|complete| &complete.record), self.abandoned)
+    }
 }
 
 /// A record with its place in the chain.
@@ -87,6 +111,9 @@ pub struct Sealed<T> {
     pub hash: Hash,
     /// The record.
     pub record: T,
+    /// Whether its text was erased on request: then the question reads `(erased)`, and a call has neither arguments
+    /// nor parameters.
+    pub erased: bool,
 }
 
 /// The log, open for reading.
@@ -94,13 +121,16 @@ pub struct Sealed<T> {
 pub struct AuditReader {
     pub(crate) connection: Connection,
     pub(crate) path: PathBuf,
+    liveness: Option<Liveness>,
 }
 
 /// A stored record before it is taken apart.
-struct Stored {
-    seq: u64,
+pub(crate) struct Stored {
+    pub(crate) seq: u64,
     hash: [u8; 32],
     body: String,
+    /// What can be erased of it.
+    text: Option<String>,
 }
 
 impl AuditReader {
@@ -114,22 +144,32 @@ impl AuditReader {
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let connection = Connection::open_with_flags(path, flags).map_err(failed)?;
         connection.busy_timeout(Duration::from_secs(5)).map_err(failed)?;
-        file::check_format(&connection, path)?;
-        Ok(Self { connection, path: path.to_owned() })
+        schema::check_format(&connection, path)?;
+        schema::make_up_missing_tables(&connection).map_err(failed)?;
+        Ok(Self { connection, path: path.to_owned(), liveness: None })
+    }
+
+    /// Tells questions that were abandoned from those that still run.
+    #[must_use]
+    pub fn with_liveness(self, liveness: Liveness) -> Self {
+        Self { liveness: Some(liveness), ..self }
     }
 
     /// The questions that this filter lets through.
     pub fn list(&self, filter: &Filter) -> Result<Page, AuditError> {
         let Filter { principal, tenant, outcome, since, until, text, before, limit } = filter;
         let limit = limit.unwrap_or(100).clamp(1, 1_000);
+        // Whether an open question was abandoned is not in the file: both are taken out of it and told apart here.
+        let unended = outcome.as_deref().filter(|outcome| [OPEN, ABANDONED].contains(outcome));
+        let outcome = if unended.is_some() { Some(OPEN) } else { outcome.as_deref() };
         let mut statement = self
             .connection
             .prepare_cached(
-                "SELECT b.seq, b.hash, b.body,
-                   (SELECT count(*) FROM record c WHERE c.question_id = b.question_id AND c.kind = 'call'),
-                   (SELECT c.body FROM record c WHERE c.question_id = b.question_id AND c.kind = 'complete'
+                "SELECT b.seq, b.hash, b.body, p.text,
+                   (SELECT count(*) FROM record c WHERE c.question_id = b.question_id AND +c.kind = 'call'),
+                   (SELECT c.body FROM record c WHERE c.question_id = b.question_id AND +c.kind = 'complete'
                      ORDER BY c.seq LIMIT 1) AS ended
-                 FROM record b
+                 FROM record b LEFT JOIN private p ON p.seq = b.seq
                  WHERE b.kind = 'begin'
                    AND (:before IS NULL OR b.seq < :before)
                    AND (:principal IS NULL OR b.body ->> '$.principal.id' = :principal)
@@ -137,9 +177,11 @@ impl AuditReader {
                      (SELECT 1 FROM json_each(b.body, '$.principal.tenants.only') t WHERE t.value = :tenant))
                    AND (:since IS NULL OR unixepoch(b.body ->> '$.at', 'subsec') >= unixepoch(:since, 'subsec'))
                    AND (:until IS NULL OR unixepoch(b.body ->> '$.at', 'subsec') < unixepoch(:until, 'subsec'))
-                   AND (:text IS NULL OR instr(lower(b.body ->> '$.question'), lower(:text)) > 0)
+                   AND (:text IS NULL OR instr(lower(coalesce(
+                     b.body ->> '$.question', CASE WHEN json_valid(p.text) THEN p.text ->> '$.question' END, '')),
+                     lower(:text)) > 0)
                    AND (:outcome IS NULL OR coalesce(ended ->> '$.outcome', 'open') = :outcome)
-                 ORDER BY b.seq DESC LIMIT :limit",
+                 ORDER BY b.seq DESC",
             )
             .map_err(|error| self.failed(&error))?;
         let rows = statement
@@ -147,9 +189,9 @@ impl AuditReader {
                 named_params! {
                     ":before": before, ":principal": principal, ":tenant": tenant, ":outcome": outcome,
                     ":since": since.map(|at| at.to_string()), ":until": until.map(|at| at.to_string()),
-                    ":text": text, ":limit": u64::from(limit) + 1,
+                    ":text": text,
                 },
-                |row| Ok((Stored::read(row)?, row.get::<_, u64>(3)?, row.get::<_, Option<String>>(4)?)),
+                |row| Ok((Stored::read(row)?, row.get::<_, u64>(4)?, row.get::<_, Option<String>>(5)?)),
             )
             .map_err(|error| self.failed(&error))?;
         let mut questions = Vec::new();
@@ -157,7 +199,16 @@ impl AuditReader {
             let (stored, calls, ended) = row.map_err(|error| self.failed(&error))?;
             let seq = stored.seq;
             let complete = ended.map(|body| parse(seq, &body)).transpose()?;
-            questions.push(QuestionLine { begin: stored.sealed()?, calls, complete });
+            let begin = stored.sealed()?;
+            let abandoned = complete.is_none() && self.is_abandoned(&begin);
+            let question = QuestionLine { begin, calls, complete, abandoned };
+            if unended.is_some_and(|unended| unended != question.outcome()) {
+                continue;
+            }
+            questions.push(question);
+            if questions.len() > limit as usize {
+                break;
+            }
         }
         let more = questions.len() > limit as usize;
         questions.truncate(limit as usize);
@@ -170,7 +221,17 @@ impl AuditReader {
         let Some(begin) = self.records(id, Kind::Begin)?.into_iter().next() else { return Ok(None) };
         let calls = self.records(id, Kind::Call)?.into_iter().map(Stored::sealed).collect::<Result<_, _>>()?;
         let complete = self.records(id, Kind::Complete)?.into_iter().next().map(Stored::sealed).transpose()?;
-        Ok(Some(QuestionFile { begin: begin.sealed()?, calls, complete }))
+        let begin = begin.sealed()?;
+        let abandoned = complete.is_none() && self.is_abandoned(&begin);
+        Ok(Some(QuestionFile { begin, calls, complete, abandoned }))
+    }
+
+    /// Whether an open question's process is gone. Without anybody to ask, nothing is said to be abandoned.
+    pub(crate) fn is_abandoned(&self, begin: &Sealed<Begin>) -> bool {
+        self.liveness.as_ref().is_some_and(|liveness| {
+            let process = begin.record.detail.get(PROCESS);
+            liveness.is_gone(process.map(String::as_str), begin.record.at)
+        })
     }
 
     /// Writes the whole log as JSON lines: its id, every record with its hashes, the signed head. What it says can
@@ -179,21 +240,29 @@ impl AuditReader {
         // One transaction, so that the head fits the records although others write.
         let transaction = self.connection.unchecked_transaction().map_err(|error| self.failed(&error))?;
         let log_id = file::log_id(&transaction).map_err(|error| self.failed(&error))?;
-        write_line(out, &json!({ "log": { "format": file::FORMAT, "id": hex::encode(log_id) } }))?;
+        write_line(out, &json!({ "log": { "format": schema::FORMAT, "id": hex::encode(log_id) } }))?;
         let mut statement = transaction
-            .prepare("SELECT seq, hash, body, prev FROM record ORDER BY seq")
+            .prepare(
+                "SELECT r.seq, r.hash, r.body, p.text, r.prev, p.salt
+                 FROM record r LEFT JOIN private p ON p.seq = r.seq ORDER BY r.seq",
+            )
             .map_err(|error| self.failed(&error))?;
         let rows = statement
-            .query_map([], |row| Ok((Stored::read(row)?, row.get::<_, [u8; 32]>(3)?)))
+            .query_map([], |row| {
+                Ok((Stored::read(row)?, row.get::<_, [u8; 32]>(4)?, row.get::<_, Option<[u8; 32]>>(5)?))
+            })
             .map_err(|error| self.failed(&error))?;
         let mut written: u64 = 0;
         for row in rows {
-            let (Stored { seq, hash, body }, prev) = row.map_err(|error| self.failed(&error))?;
+            let (Stored { seq, hash, body, text }, prev, salt) = row.map_err(|error| self.failed(&error))?;
             let record: Value = parse(seq, &body)?;
-            write_line(
-                out,
-                &json!({ "seq": seq, "prev": hex::encode(prev), "hash": hex::encode(hash), "record": record }),
-            )?;
+            let mut line =
+                json!({ "seq": seq, "prev": hex::encode(prev), "hash": hex::encode(hash), "record": record });
+            if let (Value::Object(line), Some(text), Some(salt)) = (&mut line, text, salt) {
+                line.insert("text".to_owned(), parse(seq, &text)?);
+                line.insert("salt".to_owned(), Value::String(hex::encode(salt)));
+            }
+            write_line(out, &line)?;
             written = written.saturating_add(1);
         }
         let file::SignedHead { head, key_id, signature } =
@@ -208,10 +277,13 @@ impl AuditReader {
         Ok(written)
     }
 
-    fn records(&self, id: &QuestionId, kind: Kind) -> Result<Vec<Stored>, AuditError> {
+    pub(crate) fn records(&self, id: &QuestionId, kind: Kind) -> Result<Vec<Stored>, AuditError> {
         let mut statement = self
             .connection
-            .prepare_cached("SELECT seq, hash, body FROM record WHERE question_id = ?1 AND kind = ?2 ORDER BY seq")
+            .prepare_cached(
+                "SELECT r.seq, r.hash, r.body, p.text FROM record r LEFT JOIN private p ON p.seq = r.seq
+                 WHERE r.question_id = ?1 AND +r.kind = ?2 ORDER BY r.seq",
+            )
             .map_err(|error| self.failed(&error))?;
         let rows =
             statement.query_map([id.as_str(), kind.as_str()], Stored::read).map_err(|error| self.failed(&error))?;
@@ -224,18 +296,22 @@ impl AuditReader {
 }
 
 impl Stored {
-    /// Reads the columns `seq, hash, body`.
-    fn read(row: &rusqlite::Row<'_>) -> rusqlite::Result<Self> {
-        Ok(Self { seq: row.get(0)?, hash: row.get(1)?, body: row.get(2)? })
+    /// Reads the columns `seq, hash, body, text`.
+    pub(crate) fn read(row: &rusqlite::Row<'_>) -> rusqlite::Result<Self> {
+        Ok(Self { seq: row.get(0)?, hash: row.get(1)?, body: row.get(2)?, text: row.get(3)? })
     }
 
-    fn sealed<T: DeserializeOwned>(self) -> Result<Sealed<T>, AuditError> {
-        let Self { seq, hash, body } = self;
-        Ok(Sealed { seq, hash: Hash::from_bytes(hash), record: parse(seq, &body)? })
+    pub(crate) fn sealed<T: DeserializeOwned>(self) -> Result<Sealed<T>, AuditError> {
+        let Self { seq, hash, body, text } = self;
+        let mut fields: Map<String, Value> = parse(seq, &body)?;
+        let erased = text::join(&mut fields, text.map(|text| parse(seq, &text)).transpose()?);
+        let record = serde_json::from_value(Value::Object(fields))
+            .map_err(|error| AuditError::Unreadable { seq, what: error.to_string() })?;
+        Ok(Sealed { seq, hash: Hash::from_bytes(hash), record, erased })
     }
 }
 
-fn parse<T: DeserializeOwned>(seq: u64, body: &str) -> Result<T, AuditError> {
+pub(crate) fn parse<T: DeserializeOwned>(seq: u64, body: &str) -> Result<T, AuditError> {
     serde_json::from_str(body).map_err(|error| AuditError::Unreadable { seq, what: error.to_string() })
 }
 

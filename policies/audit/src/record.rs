@@ -2,8 +2,10 @@
 
 use serde::Serialize;
 use serde_json::{Map, Number, Value};
+use sightline_model::audit::Event;
 
 use crate::error::AuditError;
+use crate::text::{self, SaltedText};
 
 /// Which kind of record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,14 +32,29 @@ impl Kind {
     }
 }
 
-/// The canonical text of a record, with its kind beside its fields.
-pub(crate) fn canonical(kind: Kind, record: &impl Serialize) -> Result<String, AuditError> {
-    let unwritable = |error: serde_json::Error| AuditError::Record { what: error.to_string() };
-    let mut value = serde_json::to_value(record).map_err(unwritable)?;
+/// The canonical text of a record, with its kind beside its fields and a commitment in place of what can be erased.
+pub(crate) fn canonical(
+    kind: Kind,
+    record: &impl Serialize,
+    salts: &dyn Fn() -> Result<[u8; 32], String>,
+) -> Result<(String, Option<SaltedText>), AuditError> {
+    let mut value = serde_json::to_value(record).map_err(|error| AuditError::Record { what: error.to_string() })?;
+    let mut text = None;
     if let Value::Object(fields) = &mut value {
+        text = text::part(kind, fields, salts)?;
         fields.insert("kind".to_owned(), Value::String(kind.as_str().to_owned()));
     }
-    serde_json_canonicalizer::to_string(&exact(value)).map_err(unwritable)
+    Ok((canonical_value(value)?, text))
+}
+
+/// The canonical text of an event, which holds nothing that can be erased.
+pub(crate) fn canonical_event(event: &Event) -> Result<String, AuditError> {
+    canonical(Kind::Event, event, &|| Err("an event has no text of its own".to_owned())).map(|(body, _none)| body)
+}
+
+/// The canonical text of a value.
+pub(crate) fn canonical_value(value: Value) -> Result<String, AuditError> {
+    serde_json_canonicalizer::to_string(&exact(value)).map_err(|error| AuditError::Record { what: error.to_string() })
 }
 
 /// Canonical JSON has doubles alone. An integer that a double cannot hold, which only an asker's arguments bring,

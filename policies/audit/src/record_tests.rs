@@ -1,10 +1,18 @@
 use std::collections::BTreeMap;
 
+use serde::Serialize;
 use serde_json::json;
 
 use crate::chain::{Hash, Head};
-use crate::record::{Kind, canonical};
+use crate::error::AuditError;
+use crate::record::Kind;
 use crate::test_log::{TestLog, begin, call, complete};
+
+/// The canonical text, with the text that it commits to behind it.
+fn canonical(kind: Kind, record: &impl Serialize) -> Result<String, AuditError> {
+    let (body, text) = crate::record::canonical(kind, record, &|| Ok([1; 32]))?;
+    Ok(text.map_or(body.clone(), |text| format!("{body}\n  {}", text.text)))
+}
 
 #[test]
 fn each_kind_of_record_has_the_canonical_text_that_was_reviewed() {
@@ -21,7 +29,7 @@ fn the_hashes_and_the_signature_of_a_log_are_those_of_the_format() {
     let genesis = Hash::genesis(&[9; 16]);
     let first = genesis.next(1, canonical(Kind::Begin, &begin("q1")).unwrap().as_bytes());
     let head = Head { seq: 1, hash: first, previous: 0 };
-    let signature = TestLog::settings().key.sign(&[9; 16], &head);
+    let signature = TestLog::settings().key.sign(&head.signed_bytes(&[9; 16]));
     insta::assert_snapshot!(
         "hashes",
         format!("genesis {genesis}\nfirst {first}\nsignature {}", hex::encode(signature))
@@ -44,8 +52,8 @@ fn keys_are_sorted_and_numbers_are_written_the_one_way() {
         ("a", json!("é\n\u{1}\"")),
     ]);
     assert_eq!(
-        canonical(Kind::Call, &record).unwrap(),
-        "{\"a\":\"é\\n\\u0001\\\"\",\"b\":{\"a\":[1000,0,1e+23],\"z\":1.5},\"kind\":\"call\"}"
+        canonical(Kind::Complete, &record).unwrap(),
+        "{\"a\":\"é\\n\\u0001\\\"\",\"b\":{\"a\":[1000,0,1e+23],\"z\":1.5},\"kind\":\"complete\"}"
     );
 }
 
@@ -56,7 +64,7 @@ fn an_integer_that_a_double_cannot_hold_is_kept_digit_by_digit() {
         json!([9_007_199_254_740_992_u64, 9_007_199_254_740_993_u64, i64::MIN, u64::MAX]),
     )]);
     assert_eq!(
-        canonical(Kind::Call, &record).unwrap(),
-        r#"{"arguments":[9007199254740992,"9007199254740993","-9223372036854775808","18446744073709551615"],"kind":"call"}"#
+        canonical(Kind::Complete, &record).unwrap(),
+        r#"{"arguments":[9007199254740992,"9007199254740993","-9223372036854775808","18446744073709551615"],"kind":"complete"}"#
     );
 }

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use futures::executor::block_on;
@@ -12,7 +13,7 @@ use sightline_model::audit::{AuditLog, Begin, Call, Complete, DecisionRecord};
 use sightline_model::{Principal, QueryId, QuestionId, Role, TenantScope};
 use tempfile::TempDir;
 
-use crate::{AuditKey, AuditReader, PublicKey, Settings, SqliteAudit, Verdict};
+use crate::{AuditKey, AuditReader, PublicKey, Salts, Settings, SqliteAudit, Verdict};
 
 const SECRET: [u8; 32] = [7; 32];
 
@@ -33,7 +34,7 @@ impl TestLog {
         Settings {
             checkpoint_every: 4,
             lock_wait: Duration::from_secs(30),
-            ..Settings::new(AuditKey::from_secret(SECRET), [9; 16])
+            ..Settings::new(AuditKey::from_secret(SECRET), [9; 16], salts())
         }
     }
 
@@ -68,21 +69,25 @@ impl TestLog {
         let shell = Connection::open(self.path()).unwrap();
         // No test cuts the power: thousands of changes need no disk to wait for.
         shell.pragma_update(None, "synchronous", "OFF").unwrap();
-        let triggers = [
-            "record_is_not_changed",
-            "record_is_not_removed",
-            "checkpoint_is_not_changed",
-            "checkpoint_is_not_removed",
-        ];
-        let bodies: Vec<String> = triggers
-            .iter()
-            .map(|name| {
-                shell.query_row("SELECT sql FROM sqlite_schema WHERE name = ?1", [name], |row| row.get(0)).unwrap()
-            })
-            .collect();
-        let drops: String = triggers.iter().map(|name| format!("DROP TRIGGER {name};")).collect();
+        let mut statement =
+            shell.prepare("SELECT name, sql FROM sqlite_schema WHERE type = 'trigger' ORDER BY name").unwrap();
+        let triggers: Vec<(String, String)> =
+            statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?))).unwrap().map(Result::unwrap).collect();
+        drop(statement);
+        let drops: String = triggers.iter().map(|(name, _)| format!("DROP TRIGGER {name};")).collect();
+        let bodies: Vec<&str> = triggers.iter().map(|(_, body)| body.as_str()).collect();
         shell.execute_batch(&format!("BEGIN; {drops} {sql}; {}; COMMIT;", bodies.join(";"))).unwrap();
     }
+}
+
+/// Salts that differ, and are the same in each run.
+pub(crate) fn salts() -> Salts {
+    let next = AtomicU64::new(1);
+    Box::new(move || {
+        let mut salt = [5; 32];
+        salt[..8].copy_from_slice(&next.fetch_add(1, Ordering::Relaxed).to_be_bytes());
+        Ok(salt)
+    })
 }
 
 pub(crate) fn principal() -> Principal {
@@ -112,7 +117,7 @@ pub(crate) fn begin(id: &str) -> Begin {
 pub(crate) fn call(id: &str) -> Call {
     Call {
         question_id: QuestionId::new(id),
-        at: at("2026-05-04T10:00:01.25Z"),
+        at: at("2026-05-04T10:00:00.25Z"),
         tool: "metric_range".to_owned(),
         arguments: json!({ "metric": "DCGM_FI_DEV_GPU_TEMP" }),
         decision: DecisionRecord {
@@ -136,7 +141,7 @@ pub(crate) fn call(id: &str) -> Call {
 pub(crate) fn complete(id: &str, outcome: &str) -> Complete {
     Complete {
         question_id: QuestionId::new(id),
-        at: at("2026-05-04T10:00:02Z"),
+        at: at("2026-05-04T10:00:00.5Z"),
         outcome: outcome.to_owned(),
         answer_digest: None,
         checked: 14,

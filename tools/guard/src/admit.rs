@@ -1,8 +1,10 @@
 //! `Guard::admit`: the only way to an [`ExecutableQuery`].
 
+use std::collections::BTreeSet;
+
 use jiff::{SignedDuration, Timestamp};
 use sightline_model::{QueryId, TimeRange};
-use sightline_policies::{Decision, Limits};
+use sightline_policies::{Decision, Limits, RowScope};
 use sightline_query::{Align, Shape, ValidQuery};
 
 use crate::amount::step_at_least;
@@ -56,17 +58,19 @@ impl Guard {
         &self.mapping
     }
 
+    /// The texts that passed under these tables.
+    pub(crate) fn passed(&self) -> &Passed {
+        &self.passed
+    }
+
     /// Admits a query: decision, bounds, text, second check.
     ///
     /// # Errors
     /// The first bound that does not hold, with what would fit.
     pub fn admit(&self, query: &ValidQuery, admission: Admission<'_>) -> Result<ExecutableQuery, Refusal> {
         let Admission { decision, limits, now, query_id, bytes_left, estimate } = admission;
-        if !decision.allowed() {
-            return Err(Refusal::Denied { reasons: decision.reasons().to_vec() });
-        }
-        let tenants = decision.scope().map(|scope| scope.tenants()).filter(|tenants| !tenants.is_empty());
-        let tenants = tenants.ok_or(Refusal::NoRows)?;
+        let scope = allowed(decision)?;
+        let tenants = scope.tenants();
         let dataset = query.dataset();
         let unmapped = || Refusal::Unmapped { dataset, what: "table".to_owned() };
         let table = self.mapping.table(dataset).ok_or_else(unmapped)?;
@@ -78,27 +82,14 @@ impl Guard {
         }
         check_size(query, window, limits)?;
         series::check_named(query, limits)?;
-        if let Some(BytesLeft { bytes: 0, resets }) = bytes_left {
-            return Err(Refusal::BudgetSpent { limit: limits.bytes_per_day, resets });
-        }
-        if let Some(estimate) = estimate {
-            check_estimate(estimate, limits, bytes_left)?;
-        }
+        check_budget(limits, bytes_left, estimate)?;
 
-        let (meant, params) = lower(query, table, tenants, window)?;
+        let (meant, params) = lower(query, table, scope, window)?;
         let sql = emit(&meant);
-        let meant_with = Meant { select: &meant, params: &params, tenants, mapping: &self.mapping };
+        let meant_with = Meant { select: &meant, params: &params, scope, mapping: &self.mapping };
         check::verify(&sql, meant_with, &self.passed).map_err(|faults| Refusal::Unverified { faults })?;
 
-        let bounds = Bounds {
-            max_rows_to_read: limits.max_rows_read,
-            max_bytes_to_read: bytes_left.map_or(limits.max_bytes_read, |left| left.bytes.min(limits.max_bytes_read)),
-            max_memory_usage: limits.max_memory_bytes,
-            max_execution_seconds: limits.max_seconds,
-            max_result_rows: u64::from(meant.limit),
-            max_result_bytes: limits.max_result_bytes,
-            force_primary_key: table.force_primary_key,
-        };
+        let bounds = Bounds::of(limits, bytes_left, meant.limit, table.force_primary_key);
         let mapped = self.mapping.tables().iter().map(|t| (t.database(), t.table(), TENANT));
         Ok(ExecutableQuery {
             query_id,
@@ -114,6 +105,50 @@ impl Guard {
             fence: Fence::new(mapped, tenants),
         })
     }
+}
+
+/// The rows that a decision opens.
+fn allowed(decision: &Decision) -> Result<&RowScope, Refusal> {
+    if !decision.allowed() {
+        return Err(Refusal::Denied { reasons: decision.reasons().to_vec() });
+    }
+    decision.scope().filter(|scope| !scope.tenants().is_empty()).ok_or(Refusal::NoRows)
+}
+
+/// Every bound on a query of which only its size is known, in the order of [`Guard::admit`]; gives back the tenants that are open.
+pub(crate) fn sizes<'a>(
+    admission: &Admission<'a>,
+    range: TimeRange,
+    of_instants: bool,
+    step_points: Option<u64>,
+    row_limit: u32,
+) -> Result<&'a BTreeSet<String>, Refusal> {
+    let Admission { decision, limits, now, query_id: _, bytes_left, estimate } = admission;
+    let tenants = allowed(decision)?.tenants();
+    let window = window(range, *now)?;
+    if of_instants {
+        check_range(window, limits)?;
+    }
+    if let Some(asked) = step_points.filter(|points| *points > limits.max_points) {
+        return Err(Refusal::TooManyPoints { asked, limit: limits.max_points, fits: Fits::Nothing });
+    }
+    check_result_rows(u64::from(row_limit), limits)?;
+    check_budget(limits, *bytes_left, *estimate)?;
+    Ok(tenants)
+}
+
+fn check_result_rows(asked: u64, limits: &Limits) -> Result<(), Refusal> {
+    if asked > limits.max_result_rows {
+        return Err(Refusal::TooManyResultRows { asked, limit: limits.max_result_rows });
+    }
+    Ok(())
+}
+
+fn check_budget(limits: &Limits, bytes_left: Option<BytesLeft>, estimate: Option<Estimate>) -> Result<(), Refusal> {
+    if let Some(BytesLeft { bytes: 0, resets }) = bytes_left {
+        return Err(Refusal::BudgetSpent { limit: limits.bytes_per_day, resets });
+    }
+    estimate.map_or(Ok(()), |estimate| check_estimate(estimate, limits, bytes_left))
 }
 
 /// The window in whole milliseconds, both ends cut alike, so that windows that meet still meet.
@@ -151,7 +186,7 @@ fn check_size(query: &ValidQuery, window: TimeRange, limits: &Limits) -> Result<
     let asked_ms = length_ms(window);
     match query.query().shape {
         Shape::Series { step_ms, align, .. } => {
-            let points = points(window, step_ms, align);
+            let points = points(window, step_ms, align == Align::Window);
             if points > limits.max_points {
                 // A window can touch one step more than fit into it.
                 let whole = match align {
@@ -169,19 +204,14 @@ fn check_size(query: &ValidQuery, window: TimeRange, limits: &Limits) -> Result<
         | Shape::Distinct { .. }
         | Shape::LabelKeys { .. } => {}
     }
-    let asked = u64::from(query.limit());
-    if asked > limits.max_result_rows {
-        return Err(Refusal::TooManyResultRows { asked, limit: limits.max_result_rows });
-    }
-    Ok(())
+    check_result_rows(u64::from(query.limit()), limits)
 }
 
-/// How many steps a window touches.
-fn points(window: TimeRange, step_ms: u64, align: Align) -> u64 {
+/// How many steps a window touches: from its start on, or at multiples of the step.
+pub(crate) fn points(window: TimeRange, step_ms: u64, from_its_start: bool) -> u64 {
     let step = step_ms.max(1);
-    match align {
-        Align::Window => return length_ms(window).div_ceil(step),
-        Align::Epoch => {}
+    if from_its_start {
+        return length_ms(window).div_ceil(step);
     }
     let at = |time: Timestamp| u64::try_from(time.as_millisecond()).unwrap_or(0);
     let first = at(window.from()) / step;

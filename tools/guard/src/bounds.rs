@@ -1,5 +1,9 @@
 //! The bounds a query runs under, as engine settings.
 
+use sightline_policies::Limits;
+
+use crate::cost::BytesLeft;
+
 /// Threads of one query. With more, one question takes the machine from the others; the engine's defaults would take all cores.
 const MAX_THREADS: u64 = 4;
 /// Caps on what the engine may parse. Ours has one level and some hundred nodes; this is the engine's own copy of our caps.
@@ -29,6 +33,19 @@ pub struct Bounds {
 }
 
 impl Bounds {
+    /// The bounds of these limits, with what is left of the day's bytes, for a text that ends after so many rows.
+    pub(crate) fn of(limits: &Limits, bytes_left: Option<BytesLeft>, text_limit: u32, force_primary_key: bool) -> Self {
+        Self {
+            max_rows_to_read: limits.max_rows_read,
+            max_bytes_to_read: bytes_left.map_or(limits.max_bytes_read, |left| left.bytes.min(limits.max_bytes_read)),
+            max_memory_usage: limits.max_memory_bytes,
+            max_execution_seconds: limits.max_seconds,
+            max_result_rows: u64::from(text_limit),
+            max_result_bytes: limits.max_result_bytes,
+            force_primary_key,
+        }
+    }
+
     /// The settings, as the engine names them. All are sent with every query.
     pub fn settings(&self) -> Vec<(&'static str, String)> {
         let Self {

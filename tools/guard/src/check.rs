@@ -8,12 +8,16 @@ mod caps;
 mod column;
 mod expression;
 mod fault;
+mod own;
 mod passed;
 mod read;
 mod rules;
 mod values;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use sightline_policies::RowScope;
 
 use crate::emit::emit;
 use crate::mapping::Mapping;
@@ -27,20 +31,26 @@ pub(crate) use passed::Passed;
 pub(crate) struct Meant<'a> {
     pub(crate) select: &'a Select,
     pub(crate) params: &'a [Param],
-    pub(crate) tenants: &'a BTreeSet<String>,
+    pub(crate) scope: &'a RowScope,
     pub(crate) mapping: &'a Mapping,
 }
 
 /// Checks a text of ours before it may run: it must obey every rule, and say what was meant. A text that passed before says what it
 /// said then, and is not parsed again; what was meant and the values are held against it every time.
 pub(crate) fn verify(text: &str, meant: Meant<'_>, passed: &Passed) -> Result<(), Vec<Fault>> {
-    let Meant { select, params, tenants, mapping } = meant;
+    let Meant { select, params, scope, mapping } = meant;
     let found = passed.or_check(text, || passed::on_own_thread(|| check_text(text, mapping)))?;
     if *found != *select {
         return Err(vec![Fault::new(FaultKind::Form, "the text does not say what was meant")]);
     }
     let values: Vec<(&str, &ParamValue)> = params.iter().map(|param| (param.name(), param.value())).collect();
-    let faults = rules::parameters(&found, &values, tenants);
+    let mut faults = rules::parameters(&found, &values, scope.tenants());
+    if let Some(own) = scope.own() {
+        match mapping.named(&found.database, &found.table) {
+            Some(table) => faults.extend(own::own_rows(&found, table, &values, own)),
+            None => faults.push(Fault::new(FaultKind::Relation, "the table is not mapped")),
+        }
+    }
     if faults.is_empty() { Ok(()) } else { Err(faults) }
 }
 
@@ -61,6 +71,28 @@ pub fn check_sql(
     let values = values::decode(&found, params)?;
     let values: Vec<(&str, &ParamValue)> = values.iter().map(|(name, value)| (name.as_str(), value)).collect();
     let faults = rules::parameters(&found, &values, tenants);
+    if faults.is_empty() { Ok(()) } else { Err(faults) }
+}
+
+/// Reads a text that was sent back into what it says, with the values of its parameters by name.
+pub(crate) fn read_sent(
+    text: &str,
+    params: &BTreeMap<String, String>,
+    mapping: &Mapping,
+    passed: &Passed,
+) -> Result<(Arc<Select>, BTreeMap<String, ParamValue>), Vec<Fault>> {
+    let found = passed.or_check(text, || passed::on_own_thread(|| check_text(text, mapping)))?;
+    let values = values::decode(&found, params)?;
+    Ok((found, values.into_iter().collect()))
+}
+
+/// Holds what a text says, and its values, against the tenants of an asker.
+pub(crate) fn scope(
+    select: &Select,
+    values: &[(&str, &ParamValue)],
+    tenants: &BTreeSet<String>,
+) -> Result<(), Vec<Fault>> {
+    let faults = rules::parameters(select, values, tenants);
     if faults.is_empty() { Ok(()) } else { Err(faults) }
 }
 

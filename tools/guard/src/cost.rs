@@ -104,8 +104,16 @@ fn length(count: usize) -> u64 {
 /// or bodies are read count apart: metrics 21 and 242, logs and events 13 and 76, jobs 140, GPU intervals 75. No tool reads spans
 /// yet; they are taken to be as wide as jobs.
 pub(crate) fn row_bytes(query: &ValidQuery) -> u64 {
-    let with_text = reads_text(query);
-    match query.dataset() {
+    row_bytes_of(query.dataset(), reads_text(query))
+}
+
+/// The same where only the dataset is known: as if its texts were read.
+pub(crate) fn row_bytes_at_most(dataset: Dataset) -> u64 {
+    row_bytes_of(dataset, true)
+}
+
+fn row_bytes_of(dataset: Dataset, with_text: bool) -> u64 {
+    match dataset {
         Dataset::Metrics if with_text => 250,
         Dataset::Metrics => 24,
         Dataset::Logs | Dataset::Events if with_text => 80,

@@ -8,8 +8,8 @@ use crate::bounds::Bounds;
 use crate::fence::Fence;
 use crate::param::Param;
 
-/// A query that may run. Only [`crate::Guard::admit`] makes one. Guaranteed: the text was emitted from a checked query in the one
-/// fixed shape, was parsed again and found equal to what was meant; it reads one mapped table, rows of [`Self::tenants`] only;
+/// A query that may run. Only [`crate::Guard::admit`] makes one, and [`crate::Guard::readmit`] from what was recorded of one.
+/// Guaranteed: the text was emitted from a checked query in the one fixed shape, was parsed and found equal to what was meant; it reads one mapped table, rows of [`Self::tenants`] only;
 /// every value is a parameter; the bounds are those of the asker.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ExecutableQuery {

@@ -4,11 +4,13 @@ use std::collections::BTreeSet;
 
 use jiff::Timestamp;
 use sightline_model::{Dim, TimeRange};
+use sightline_policies::RowScope;
 use sightline_query::{Align, Filter, Held as HeldOutput, Match, Output, Shape, ValidQuery, ValueOp};
 
 use crate::mapping::{
     ColumnType, DURATION, END_TIME, GPU, LABELS, METRIC, MappedTable, NODE, SUBMIT, TENANT, TIME, TimeShape, VALUE,
 };
+use crate::own::{Narrowed, narrow};
 use crate::param::{Param, ParamValue};
 use crate::refusal::Refusal;
 use crate::tree::{Aggregate, Bind, Column, Comparison, Condition, Held, Scalar, Select};
@@ -20,12 +22,13 @@ const STILL_OPEN_SECONDS: i64 = 4_102_444_800;
 pub(crate) fn lower(
     query: &ValidQuery,
     table: &MappedTable,
-    tenants: &BTreeSet<String>,
+    scope: &RowScope,
     window: TimeRange,
 ) -> Result<(Select, Vec<Param>), Refusal> {
+    let Narrowed { window, placement, lists } = narrow(query, scope.own(), window);
     let mut lowering = Lowering { table, params: Vec::new(), label_keys: Vec::new(), from: None };
-    let prewhere = lowering.prewhere(query, tenants, window);
-    let filters = lowering.filters(query)?;
+    let prewhere = lowering.prewhere(query, scope.tenants(), window, placement);
+    let filters = lowering.filters(query, lists)?;
     let columns: Vec<Column> =
         query.outputs().iter().map(|column| lowering.column(&column.output)).collect::<Result<_, _>>()?;
     let group_by = if query.grouped() {
@@ -64,7 +67,13 @@ impl Lowering<'_> {
     }
 
     /// Scope first, then what the sort key can use.
-    fn prewhere(&mut self, query: &ValidQuery, tenants: &BTreeSet<String>, window: TimeRange) -> Vec<Condition> {
+    fn prewhere(
+        &mut self,
+        query: &ValidQuery,
+        tenants: &BTreeSet<String>,
+        window: TimeRange,
+        placement: Option<Vec<(String, String)>>,
+    ) -> Vec<Condition> {
         let column = |name: &str| Scalar::Column(name.to_owned());
         let scope = self.bind(ParamValue::TextList(tenants.iter().cloned().collect()));
         let mut conditions = vec![Condition::In(column(TENANT), scope)];
@@ -82,14 +91,15 @@ impl Lowering<'_> {
         };
         conditions.push(Condition::Compare(column(end_column), Comparison::AtLeast, from));
         conditions.push(Condition::Compare(column(TIME), Comparison::Less, to));
-        if let Some(pairs) = query.placement() {
-            let pairs = self.bind(ParamValue::PairList(pairs.to_vec()));
+        if let Some(pairs) = placement {
+            let pairs = self.bind(ParamValue::PairList(pairs));
             conditions.push(Condition::PairIn(NODE.to_owned(), GPU.to_owned(), pairs));
         }
         conditions
     }
 
-    fn filters(&mut self, query: &ValidQuery) -> Result<Vec<Condition>, Refusal> {
+    /// What the asker filters by, then what its own rows are told by.
+    fn filters(&mut self, query: &ValidQuery, lists: Vec<(Dim, Vec<String>)>) -> Result<Vec<Condition>, Refusal> {
         let mut conditions = Vec::new();
         for filter in query.filters() {
             let condition = match filter {
@@ -100,6 +110,11 @@ impl Lowering<'_> {
                 }
             };
             conditions.push(condition);
+        }
+        for (dim, list) in lists {
+            let left = self.scalar(&dim)?;
+            let list = self.bind(ParamValue::TextList(list));
+            conditions.push(Condition::In(left, list));
         }
         // A NaN is no sample. What exists is asked of every row, and reads no values.
         let reads_samples = match query.query().shape {

@@ -113,8 +113,9 @@ pub struct Verification {
 pub struct AuditRef {
     /// The question.
     pub question_id: QuestionId,
-    /// The sequence number of its begin record.
-    pub seq: u64,
+    /// The sequence number of its begin record; left out for who may not read the log, since it counts everybody's records.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seq: Option<u64>,
     /// The hash of its begin record, hex.
     pub hash: String,
 }

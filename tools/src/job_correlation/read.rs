@@ -50,11 +50,7 @@ impl CaseFile {
         for one in fetched {
             file.add(context, scope, one)?;
         }
-        for (dataset, what) in [(Dataset::Logs, "logs"), (Dataset::Events, "events")] {
-            if !context.may_read(dataset) {
-                file.notes.push(format!("your role does not read {what}, so nothing was judged by them"));
-            }
-        }
+        file.notes.extend(not_looked_at(context));
         Ok(file)
     }
 
@@ -176,4 +172,11 @@ pub(super) fn always_shown(evidence: &Evidence) -> bool {
     evidence.dataset == Dataset::Jobs.as_str()
         || evidence.dataset == Dataset::JobGpus.as_str()
         || evidence.canonical_metric.as_ref().is_some_and(vital)
+}
+
+/// What the asker's role keeps out of the judgement.
+fn not_looked_at(context: &ToolContext<'_>) -> Option<String> {
+    let kept_out = [Dataset::Logs, Dataset::Events].into_iter().filter(|dataset| !context.may_read(*dataset));
+    let names: Vec<&str> = kept_out.map(Dataset::as_str).collect();
+    (!names.is_empty()).then(|| format!("{} were not looked at: your role may not read them", names.join(" and ")))
 }

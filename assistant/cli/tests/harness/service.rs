@@ -40,13 +40,12 @@ impl Service {
 
     /// The same, with these in its environment.
     pub(crate) fn start_with(data_dir: &Path, environment: &[(&str, &str)]) -> Self {
-        let store = IdentityStore::open(data_dir).unwrap();
-        let token = |who: &'static str| {
-            let (label, created) = (String::new(), Timestamp::UNIX_EPOCH);
-            let order = TokenOrder { principal: who.to_owned(), label, created, expires: None };
-            (who, store.new_token(&order).unwrap().text)
-        };
-        let tokens = PRINCIPALS.into_iter().map(token).collect();
+        Self::start_for(data_dir, &PRINCIPALS, environment)
+    }
+
+    /// The same, with tokens for these principals.
+    pub(crate) fn start_for(data_dir: &Path, principals: &[&'static str], environment: &[(&str, &str)]) -> Self {
+        let tokens = tokens(data_dir, principals);
         let mut process = command(data_dir, &["serve", "--listen", "127.0.0.1:0"])
             .envs(environment.iter().copied())
             .stdout(Stdio::null())
@@ -80,6 +79,10 @@ impl Service {
         self.log.lock().unwrap().clone()
     }
 
+    pub(crate) fn data_dir(&self) -> &Path {
+        &self.data_dir
+    }
+
     pub(crate) fn token(&self, principal: &str) -> &str {
         self.tokens.iter().find(|(who, _)| *who == principal).map(|(_, token)| token.as_str()).unwrap()
     }
@@ -92,6 +95,11 @@ impl Service {
     /// A question as JSON.
     pub(crate) fn chat(&self, principal: &str, body: &Value) -> RequestBuilder {
         self.request(principal, Method::POST, "/v1/chat").json(body)
+    }
+
+    /// A typed call, made as of an instant.
+    pub(crate) fn call(&self, principal: &str, tool: &str, arguments: &Value, as_of: Timestamp) -> RequestBuilder {
+        self.request(principal, Method::POST, &format!("/v1/tools/{tool}?as_of={as_of}")).json(arguments)
     }
 
     /// A question that is answered.
@@ -144,6 +152,17 @@ impl Service {
     pub(crate) fn audited(&self, text: &str) -> Vec<QuestionLine> {
         audited(&self.data_dir, text)
     }
+}
+
+/// A token for each of these.
+fn tokens(data_dir: &Path, principals: &[&'static str]) -> Vec<(&'static str, String)> {
+    let store = IdentityStore::open(data_dir).unwrap();
+    let token = |who: &&'static str| {
+        let (label, created) = (String::new(), Timestamp::UNIX_EPOCH);
+        let order = TokenOrder { principal: (*who).to_owned(), label, created, expires: None };
+        (*who, store.new_token(&order).unwrap().text)
+    };
+    principals.iter().map(token).collect()
 }
 
 /// An address that leads to the service; what it answers is kept.

@@ -5,13 +5,15 @@ use std::path::PathBuf;
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
-use sightline_core::{Event, Events, Question, answer_question, render_text};
+use sightline_core::{Assistant, Event, Events, Question, answer_question, render_text};
 use sightline_model::{Answer, ConversationId, Principal, QuestionId, Role};
 use sightline_policies::{Policies, bundle_principal};
 
 use super::{CommandError, failed};
+use crate::answers::{Answers, Kept};
 use crate::config::Config;
 use crate::output;
+use crate::retention;
 use crate::stations::{Data, Stations};
 
 /// What the command line said.
@@ -74,6 +76,15 @@ async fn ask_on(
         (None, None) => stations.assistant.clock.now(),
     };
     let id = || stations.assistant.ids.next();
+    let answers = Answers::open(&config.data_dir, config.keep_days).map_err(failed)?;
+    if let Some(conversation) = &options.conversation
+        && !answers.may_continue(conversation, &principal.id).map_err(failed)?
+    {
+        return Err(CommandError::Usage(format!(
+            "`{}` has no conversation with the id of --conversation; leave it out to begin a new one",
+            principal.id
+        )));
+    }
     let question = Question {
         id: QuestionId::new(id()),
         conversation_id: ConversationId::new(options.conversation.clone().unwrap_or_else(id)),
@@ -84,7 +95,25 @@ async fn ask_on(
         time_zone,
     };
     let progress = Progress { quiet: options.json };
-    answer_question(&stations.assistant, &question, &progress).await.map_err(failed)
+    let answer = answer_question(&stations.assistant, &question, &progress).await.map_err(failed)?;
+    keep(&stations.assistant, &answers, &answer, &question.principal, options.conversation.is_some()).await;
+    Ok(answer)
+}
+
+/// Keeps the answer, and lets go of what is past its days. An answer that cannot be kept is still an answer.
+async fn keep(assistant: &Assistant, answers: &Answers, answer: &Answer, principal: &Principal, continues: bool) {
+    let (audit, clock) = (assistant.audit.as_ref(), assistant.clock.as_ref());
+    let kept = match answers.keep(answer, &principal.id, clock.now(), continues) {
+        Ok(Kept::Stored) => retention::sweep(answers, audit, clock, "cli").await.map(drop),
+        Ok(Kept::ConversationGone) => {
+            output::note("· the answer is not kept: its conversation was deleted meanwhile");
+            Ok(())
+        }
+        Err(error) => Err(error),
+    };
+    if let Err(error) = kept {
+        output::note(&format!("· the answer is not kept: {error}"));
+    }
 }
 
 /// Steps on stderr, so that stdout holds the answer alone.

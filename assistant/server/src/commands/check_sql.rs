@@ -6,10 +6,11 @@ use std::io::{BufRead, Read as _};
 use serde::{Deserialize, Serialize};
 use sightline_guard::{Mapping, check_sql};
 use sightline_model::TenantScope;
-use sightline_policies::Policies;
 
 use super::{CommandError, failed};
+use crate::config::Config;
 use crate::output;
+use crate::policies::PolicyFiles;
 
 /// Longest line taken, bytes: a text with many parameters, and a cap all the same.
 const MAX_LINE: usize = 4 * 1024 * 1024;
@@ -34,8 +35,14 @@ struct Output {
 ///
 /// # Errors
 /// When the principal is unknown or the input cannot be read. A text that is rejected is no error.
-pub fn check(input: Box<dyn BufRead + Send>, principal: &str, database: &str) -> Result<(), CommandError> {
-    let policies = Policies::builtin().map_err(failed)?;
+pub fn check(
+    config: &Config,
+    input: Box<dyn BufRead + Send>,
+    principal: &str,
+    database: &str,
+) -> Result<(), CommandError> {
+    let policies =
+        PolicyFiles::read(config.policies_dir.as_deref()).and_then(|files| files.policies()).map_err(failed)?;
     let mapping = Mapping::native(database).map_err(failed)?;
     let principal = policies.principal(principal).ok_or_else(|| {
         CommandError::Usage(format!("there is no principal `{principal}`; {}", super::ask::listed(&policies)))
@@ -43,18 +50,11 @@ pub fn check(input: Box<dyn BufRead + Send>, principal: &str, database: &str) ->
     let tenants = match principal.tenants {
         TenantScope::Only(tenants) => tenants,
         // An admin's scope is what exists, and here nothing is asked of an engine.
-        TenantScope::All => policies.principals().into_iter().filter_map(|p| only(p.tenants)).flatten().collect(),
+        TenantScope::All => policies.tenants(),
     };
     let checker = std::thread::Builder::new().name("check-sql".to_owned());
     let worker = checker.spawn(move || lines(input, &mapping, &tenants)).map_err(failed)?;
     worker.join().map_err(|_| CommandError::Failed("the checker failed; report the text that did it".to_owned()))?
-}
-
-fn only(scope: TenantScope) -> Option<BTreeSet<String>> {
-    match scope {
-        TenantScope::Only(tenants) => Some(tenants),
-        TenantScope::All => None,
-    }
 }
 
 fn lines(

@@ -4,14 +4,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::signal::unix::{SignalKind, signal};
+use tokio::task::JoinHandle;
 
 use super::demo::{self, Login};
 use super::{CommandError, failed};
 use crate::answers::Answers;
 use crate::config::Config;
+use crate::heartbeat::Heartbeat;
 use crate::http::{Service, Site, bind, router, serve as serve_http};
 use crate::identity::{Identity, IdentityStore};
 use crate::output;
+use crate::policies::PolicyWatch;
+use crate::retention;
 use crate::room::Room;
 use crate::stations::{Data, Stations};
 
@@ -30,6 +34,7 @@ pub async fn serve(config: &Config, with_demo: bool) -> Result<(), CommandError>
     let loaded = if with_demo { Some(demo::load(config, &room).await?) } else { None };
     let data = if with_demo { Data::Database(demo::DATABASE) } else { Data::Own };
     let stations = Stations::open_in(config, room, data).await.map_err(failed)?;
+    let watch = watch(config, &stations)?;
     let store = IdentityStore::open(&config.data_dir).map_err(failed)?;
     match &loaded {
         Some(loaded) => {
@@ -43,6 +48,14 @@ pub async fn serve(config: &Config, with_demo: bool) -> Result<(), CommandError>
     let identity = Identity::new(store, &stations.assistant);
     let site = Site::new(config.public_url.as_deref());
     let service = Service::new(Arc::clone(&stations.assistant), Arc::clone(&stations.audit), identity, site, answers);
+    let heartbeat = Heartbeat::start(&stations, config.heartbeat_seconds).await;
+    let sweeping = tokio::spawn({
+        let service = service.clone();
+        async move {
+            let clock = Arc::clone(&service.assistant().clock);
+            retention::keep_sweeping(service.answers(), service.audit().as_ref(), clock.as_ref()).await;
+        }
+    });
     let asked = asked_to_stop()?;
     let stop = async {
         asked.await;
@@ -51,7 +64,12 @@ pub async fn serve(config: &Config, with_demo: bool) -> Result<(), CommandError>
     let recording = tokio::spawn(record_failures(service.clone()));
     serve_http(listener, router(service.clone()), stop).await;
     recording.abort();
+    sweeping.abort();
+    if let Some(watch) = watch {
+        watch.abort();
+    }
     service.identity().record_last_failures().await;
+    heartbeat.stop().await;
     drop(service);
     stations.close().await;
     Ok(())
@@ -63,6 +81,21 @@ async fn record_failures(service: Service) {
         tokio::time::sleep(RECORD_EVERY).await;
         service.identity().record_failures().await;
     }
+}
+
+/// Keeps the policies up to date with the site's files, if it has its own.
+fn watch(config: &Config, stations: &Stations) -> Result<Option<JoinHandle<()>>, CommandError> {
+    let Some(dir) = config.policies_dir.clone() else { return Ok(None) };
+    let hangups = signal(SignalKind::hangup()).map_err(failed)?;
+    let assistant = &stations.assistant;
+    let watch = PolicyWatch::new(
+        dir,
+        stations.policies_digest.clone(),
+        Arc::clone(&assistant.policies),
+        Arc::clone(&assistant.audit),
+        Arc::clone(&assistant.clock),
+    );
+    Ok(Some(tokio::spawn(watch.run(hangups))))
 }
 
 /// Resolves on Ctrl-C or SIGTERM.

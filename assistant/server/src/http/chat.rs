@@ -23,12 +23,13 @@ use tokio_stream::wrappers::UnboundedReceiverStream;
 use super::auth::Asker;
 use super::problem::Problem;
 use super::service::Service;
+use crate::answers::Kept;
 
 /// Longest a question may take before it is stopped.
-const DEADLINE: Duration = Duration::from_secs(120);
+pub(super) const DEADLINE: Duration = Duration::from_secs(120);
 
 /// When to ask again where every place for questions is taken, seconds: most answers take less.
-const BUSY_RETRY_S: u64 = 5;
+pub(super) const BUSY_RETRY_S: u64 = 5;
 
 /// The body of a question.
 #[derive(Debug, Deserialize)]
@@ -86,10 +87,10 @@ impl Events for Channel {
 }
 
 /// Stops the question when the one who waits for it is gone.
-struct StopOnDrop {
-    service: Service,
-    question_id: String,
-    principal: String,
+pub(super) struct StopOnDrop {
+    pub(super) service: Service,
+    pub(super) question_id: String,
+    pub(super) principal: String,
 }
 
 impl Drop for StopOnDrop {
@@ -160,7 +161,7 @@ fn start(service: &Service, principal: Principal, request: ChatRequest) -> Resul
         )
         .retry_after(BUSY_RETRY_S)
     })?;
-    let question = question(service, principal, request)?;
+    let (question, continues) = question(service, principal, request)?;
     let question_id = question.id.to_string();
     let asker = question.principal.id.clone();
     let stopped = service.enter(&question_id, &asker);
@@ -169,33 +170,30 @@ fn start(service: &Service, principal: Principal, request: ChatRequest) -> Resul
     let stop = StopOnDrop { service: service.clone(), question_id: question_id.clone(), principal: asker };
     let service = service.clone();
     tokio::spawn(async move {
-        let end = run(&service, &question, Channel::new(send_event), stopped, permit).await;
+        let end = run(&service, &question, continues, Channel::new(send_event), stopped, permit).await;
         service.leave(question.id.as_str());
         drop(send_end.send(end));
     });
     Ok(Started { question_id, events, ended, stop })
 }
 
-fn question(service: &Service, principal: Principal, request: ChatRequest) -> Result<Question, Problem> {
-    let bad = |detail: String| Problem::new(StatusCode::UNPROCESSABLE_ENTITY, detail);
-    let now = service.assistant().clock.now();
-    let as_of = request.as_of.unwrap_or(now);
-    if as_of > now {
-        return Err(bad(format!("`as_of` {as_of} lies in the future; leave it out to ask as of now")));
-    }
-    let zone = request.time_zone.as_deref().unwrap_or("UTC");
-    let time_zone = TimeZone::get(zone)
-        .map_err(|_| bad("`time_zone` is no IANA time zone; use a name such as `Europe/Berlin`".to_owned()))?;
+/// The question, and whether it continues a conversation.
+fn question(service: &Service, principal: Principal, request: ChatRequest) -> Result<(Question, bool), Problem> {
+    let (as_of, time_zone) = instant_and_zone(service, request.as_of, request.time_zone.as_deref())?;
+    let continues = request.conversation_id.is_some();
     let conversation_id = match request.conversation_id {
-        Some(id) if id.len() <= 64 && id.chars().all(|c| c.is_ascii_alphanumeric() || c == '-') => id,
+        Some(id) if id.len() <= 64 && id.chars().all(|c| c.is_ascii_alphanumeric() || c == '-') => {
+            own_conversation(service, &id, &principal)?;
+            id
+        }
         Some(_) => {
-            return Err(bad(
-                "`conversation_id` is not one of ours; leave it out to begin a new conversation".to_owned()
+            return Err(unprocessable(
+                "`conversation_id` is not one of ours; leave it out to begin a new conversation".to_owned(),
             ));
         }
         None => service.assistant().ids.next(),
     };
-    Ok(Question {
+    let question = Question {
         id: QuestionId::new(service.assistant().ids.next()),
         conversation_id: ConversationId::new(conversation_id),
         text: request.question,
@@ -203,13 +201,54 @@ fn question(service: &Service, principal: Principal, request: ChatRequest) -> Re
         entrance: "http",
         as_of,
         time_zone,
-    })
+    };
+    Ok((question, continues))
+}
+
+/// A question joins a conversation of its asker's own; one of somebody else is told like one that does not exist.
+fn own_conversation(service: &Service, id: &str, principal: &Principal) -> Result<(), Problem> {
+    match service.answers().may_continue(id, &principal.id) {
+        Ok(true) => Ok(()),
+        Ok(false) => Err(Problem::new(
+            StatusCode::NOT_FOUND,
+            "there is no conversation of yours with this `conversation_id`; leave it out to begin a new one",
+        )),
+        Err(error) => {
+            tracing::error!(%error, "a conversation could not be looked up");
+            Err(Problem::new(
+                StatusCode::SERVICE_UNAVAILABLE,
+                "conversations cannot be looked up now; try again in a moment, or leave out `conversation_id`",
+            ))
+        }
+    }
+}
+
+/// The instant to take as now, and the asker's zone.
+pub(super) fn instant_and_zone(
+    service: &Service,
+    as_of: Option<Timestamp>,
+    zone: Option<&str>,
+) -> Result<(Timestamp, TimeZone), Problem> {
+    let now = service.assistant().clock.now();
+    let as_of = as_of.unwrap_or(now);
+    if as_of > now {
+        return Err(unprocessable(format!("`as_of` {as_of} lies in the future; leave it out to ask as of now")));
+    }
+    let time_zone = TimeZone::get(zone.unwrap_or("UTC")).map_err(|_| {
+        unprocessable("`time_zone` is no IANA time zone; use a name such as `Europe/Berlin`".to_owned())
+    })?;
+    Ok((as_of, time_zone))
+}
+
+fn unprocessable(detail: String) -> Problem {
+    Problem::new(StatusCode::UNPROCESSABLE_ENTITY, detail)
 }
 
 /// Answers, unless it is stopped first. Dropping the line's future stops the query at the engine.
 async fn run(
     service: &Service,
     question: &Question,
+    continues: bool,
     events: Channel,
     mut stopped: watch::Receiver<bool>,
     _permit: OwnedSemaphorePermit,
@@ -218,23 +257,29 @@ async fn run(
     let mut answering = Box::pin(answer_question(assistant, question, &events));
     let reason = tokio::select! {
         biased;
-        answered = &mut answering => return ended(service, question, &events, answered),
+        answered = &mut answering => return ended(service, question, continues, &events, answered),
         _ = stopped.wait_for(|stop| *stop) => "the question was stopped",
         () = tokio::time::sleep(DEADLINE) => "the question took longer than two minutes and was stopped; ask about a shorter time range",
     };
     if events.closing.load(Ordering::Acquire) {
         let answered = answering.await;
-        return ended(service, question, &events, answered);
+        return ended(service, question, continues, &events, answered);
     }
     drop(answering);
-    record_cancelled(assistant, question, reason).await;
+    record_cancelled(assistant, &question.id, reason).await;
     Ended::Stopped(reason)
 }
 
-fn ended(service: &Service, question: &Question, events: &Channel, answered: Result<Answer, AskError>) -> Ended {
+fn ended(
+    service: &Service,
+    question: &Question,
+    continues: bool,
+    events: &Channel,
+    answered: Result<Answer, AskError>,
+) -> Ended {
     match answered {
         Ok(answer) => {
-            keep(service, &answer, &question.principal);
+            keep(service, &answer, &question.principal, continues);
             events.send(Event::Answer(Box::new(answer.clone())));
             Ended::Answered(Box::new(answer))
         }
@@ -242,11 +287,15 @@ fn ended(service: &Service, question: &Question, events: &Channel, answered: Res
     }
 }
 
-/// An answer whose evidence cannot be kept is still an answer; its points cannot be looked at later, and the log says why.
-fn keep(service: &Service, answer: &Answer, principal: &Principal) {
+/// An answer that cannot be kept is still an answer; it cannot be looked at later, and the log says why.
+fn keep(service: &Service, answer: &Answer, principal: &Principal, continues: bool) {
     let now = service.assistant().clock.now();
-    if let Err(error) = service.answers().keep(answer, &principal.id, now) {
-        tracing::error!(%error, answer_id = %answer.answer_id, "the evidence of an answer was not kept");
+    match service.answers().keep(answer, &principal.id, now, continues) {
+        Ok(Kept::Stored) => {}
+        Ok(Kept::ConversationGone) => {
+            tracing::info!(answer_id = %answer.answer_id, "an answer was not kept: its conversation was deleted meanwhile");
+        }
+        Err(error) => tracing::error!(%error, answer_id = %answer.answer_id, "an answer was not kept"),
     }
 }
 

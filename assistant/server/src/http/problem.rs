@@ -4,8 +4,10 @@ use axum::Json;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
-use sightline_core::AskError;
-use sightline_core::ToolFailure;
+use sightline_core::{AskError, CallError, ToolFailure};
+use sightline_guard::Refusal;
+use sightline_model::audit::AuditUnavailable;
+use sightline_tools::ToolError;
 
 /// A problem document. `type` is left out: it is `about:blank`, and the status says the kind.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -45,6 +47,30 @@ impl Problem {
         self
     }
 
+    /// The problem of something that the audit log could not take, so that it was not done.
+    pub fn audit(error: &AuditUnavailable) -> Self {
+        tracing::error!(%error, "the audit log took no record");
+        Self::new(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "the audit log cannot be written, so nothing was done; try again in a moment, and have an admin look at /readyz",
+        )
+    }
+
+    /// The problem of a typed call that brought nothing, in the words of its failure.
+    pub fn of_call(error: &CallError) -> Self {
+        let status = match error {
+            CallError::TooManyQuestions(_) => StatusCode::TOO_MANY_REQUESTS,
+            CallError::MayNotCall { .. } => StatusCode::FORBIDDEN,
+            CallError::Audit(_) => StatusCode::SERVICE_UNAVAILABLE,
+            CallError::Tool(failure) => status_of(failure),
+        };
+        let problem = Self::new(status, error.to_string());
+        match error {
+            CallError::TooManyQuestions(full) => problem.retry_after(full.retry_after_s),
+            CallError::MayNotCall { .. } | CallError::Audit(_) | CallError::Tool(_) => problem,
+        }
+    }
+
     /// The problem of a question that got no answer.
     pub fn of(error: &AskError) -> Self {
         let status = match error {
@@ -76,6 +102,36 @@ impl Problem {
             | AskError::Tool(_)
             | AskError::NoEnd => problem,
         }
+    }
+}
+
+/// The status of a failed tool call, for one who made it: what asking differently can mend is 422, what only others can is not.
+fn status_of(failure: &ToolFailure) -> StatusCode {
+    match failure {
+        ToolFailure::UnknownTool { .. } => StatusCode::NOT_FOUND,
+        ToolFailure::Tool(ToolError::Arguments { .. } | ToolError::Cut { .. }) | ToolFailure::Query(_) => {
+            StatusCode::UNPROCESSABLE_ENTITY
+        }
+        ToolFailure::Tool(ToolError::Result { .. }) | ToolFailure::TooManyRounds { .. } => {
+            StatusCode::INTERNAL_SERVER_ERROR
+        }
+        ToolFailure::Refused(refusal) => match refusal {
+            Refusal::Denied { .. } | Refusal::NoRows => StatusCode::FORBIDDEN,
+            Refusal::TooManyAtOnce { .. } | Refusal::BudgetSpent { .. } => StatusCode::TOO_MANY_REQUESTS,
+            Refusal::Unverified { .. } => StatusCode::INTERNAL_SERVER_ERROR,
+            Refusal::InTheFuture { .. }
+            | Refusal::OutsideCalendar
+            | Refusal::RangeTooLong { .. }
+            | Refusal::TooManyPoints { .. }
+            | Refusal::TooManySeries { .. }
+            | Refusal::TooManyResultRows { .. }
+            | Refusal::TooManyRows { .. }
+            | Refusal::TooManyBytes { .. }
+            | Refusal::OverBudget { .. }
+            | Refusal::Unmapped { .. } => StatusCode::UNPROCESSABLE_ENTITY,
+        },
+        ToolFailure::Engine(_) if !failure.is_fatal() => StatusCode::UNPROCESSABLE_ENTITY,
+        ToolFailure::Engine(_) | ToolFailure::Audit(_) | ToolFailure::Quota(_) => StatusCode::SERVICE_UNAVAILABLE,
     }
 }
 

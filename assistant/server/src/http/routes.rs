@@ -1,7 +1,7 @@
 //! Every route of the service, on one page.
 
 use super::route::{Route, Verb};
-use super::{chat, evidence, health, login, page};
+use super::{audit, chat, conversations, evidence, feedback, health, login, page, tools, usage};
 
 /// The table. What is not in it is not served.
 pub fn routes() -> Vec<Route> {
@@ -20,5 +20,17 @@ pub fn routes() -> Vec<Route> {
         Route::identified(Verb::Post, "/v1/chat", chat::chat),
         Route::identified(Verb::Delete, "/v1/chat/{question_id}", chat::cancel),
         Route::identified(Verb::Get, "/v1/evidence/{id}", evidence::evidence),
+        Route::identified(Verb::Get, "/v1/tools", tools::list),
+        Route::identified(Verb::Post, "/v1/tools/{name}", tools::call),
+        Route::identified(Verb::Get, "/v1/conversations", conversations::list),
+        Route::identified(Verb::Delete, "/v1/conversations", conversations::delete_all),
+        Route::identified(Verb::Get, "/v1/conversations/{id}", conversations::open),
+        Route::identified(Verb::Delete, "/v1/conversations/{id}", conversations::delete),
+        Route::identified(Verb::Post, "/v1/answers/{id}/feedback", feedback::feedback),
+        Route::identified(Verb::Get, "/v1/usage", usage::usage),
+        Route::identified(Verb::Get, "/v1/audit", audit::list),
+        Route::identified(Verb::Post, "/v1/audit/verify", audit::verify),
+        Route::identified(Verb::Get, "/v1/audit/{id}", audit::show),
+        Route::identified(Verb::Post, "/v1/audit/{id}/replay", audit::replay_question),
     ]
 }

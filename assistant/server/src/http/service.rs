@@ -1,9 +1,10 @@
 //! What every handler shares.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use sightline_core::Assistant;
+use sightline_model::audit::{AuditLog as _, AuditUnavailable, Event, EventKind, EventOutcome};
 use tokio::sync::{Semaphore, watch};
 
 use super::site::Site;
@@ -60,6 +61,27 @@ impl Service {
     /// Why it does not.
     pub fn audit_health(&self) -> Result<(), String> {
         self.inner.audit.health()
+    }
+
+    /// Records something that a principal did over HTTP, durable.
+    ///
+    /// # Errors
+    /// When the log could not take it: what it stands for is not done then.
+    pub async fn record(
+        &self,
+        event: EventKind,
+        principal: &str,
+        outcome: EventOutcome,
+        detail: BTreeMap<String, String>,
+    ) -> Result<(), AuditUnavailable> {
+        let at = self.assistant().clock.now();
+        let principal = Some(principal.to_owned());
+        self.inner.audit.event(Event { at, event, principal, entrance: "http".to_owned(), outcome, detail }).await
+    }
+
+    /// The audit log.
+    pub fn audit(&self) -> &Arc<WatchedAudit> {
+        &self.inner.audit
     }
 
     /// Who holds which credential.

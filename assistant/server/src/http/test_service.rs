@@ -21,7 +21,7 @@ use sightline_query::Catalogue;
 use tower::Service as _;
 
 use super::{Service, Site, router};
-use crate::answers::Answers;
+use crate::answers::{Answers, KeepDays};
 use crate::audit_watch::WatchedAudit;
 use crate::clock::UuidIds;
 use crate::identity::{Identity, IdentityStore, NewToken, TokenOrder};
@@ -157,7 +157,7 @@ impl TestService {
             ids: Arc::new(UuidIds),
         };
         let store = IdentityStore::open(folder.path()).unwrap();
-        let answers = Answers::open(folder.path(), 30).unwrap();
+        let answers = Answers::open(folder.path(), KeepDays { evidence: 30, conversations: 90 }).unwrap();
         let identity = Identity::new(store, &assistant);
         let service = Service::new(Arc::new(assistant), audit, identity, Site::new(public_url), answers);
         Self { folder, clock, log, router: router(service.clone()), service }

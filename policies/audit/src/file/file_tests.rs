@@ -5,14 +5,16 @@ use std::time::Duration;
 
 use rusqlite::{Connection, ffi};
 
-use super::LogFile;
+use super::{LogFile, Opening};
 use crate::error::AuditError;
-use crate::test_log::TestLog;
+use crate::tail::{Closes, Entry};
+use crate::test_log::{TestLog, at};
 use crate::{AuditKey, AuditReader, Settings, Verdict};
 
 fn open(path: &Path) -> Result<LogFile, AuditError> {
-    let Settings { key, new_log_id, checkpoint_every, lock_wait: _ } = TestLog::settings();
-    LogFile::open(path, key, new_log_id, checkpoint_every, Duration::from_millis(20))
+    let Settings { key, new_log_id, checkpoint_every, .. } = TestLog::settings();
+    let key_again = None;
+    LogFile::open(path, Opening { key, new_log_id, checkpoint_every, lock_wait: Duration::from_millis(20), key_again })
 }
 
 /// The error with the log's path taken out.
@@ -20,7 +22,15 @@ fn words(test: &TestLog, error: &AuditError) -> String {
     error.to_string().replace(&test.path().display().to_string(), "LOG")
 }
 
-const BODY: &str = r#"{"kind":"begin","question_id":"q"}"#;
+fn entry(question: &str) -> Entry {
+    Entry {
+        body: format!(r#"{{"kind":"begin","question":"{question}","question_id":"q"}}"#),
+        text: None,
+        at: at("2026-05-04T10:00:00Z"),
+        just_now: true,
+        closes: Closes::Never,
+    }
+}
 
 #[test]
 fn a_new_log_belongs_to_its_user_alone() {
@@ -33,17 +43,17 @@ fn a_new_log_belongs_to_its_user_alone() {
 fn a_full_disk_refuses_the_record_and_the_log_goes_on_when_there_is_room_again() {
     let test = TestLog::new();
     let mut file = open(&test.path()).unwrap();
-    file.append([BODY]).unwrap();
+    file.append([&entry("")]).unwrap();
     file.connection.pragma_update(None, "max_page_count", 1).unwrap();
-    let large = format!(r#"{{"kind":"begin","question_id":"q","question":"{}"}}"#, "x".repeat(100_000));
-    let error = file.append([BODY, &large]).unwrap_err();
+    let large = entry(&"x".repeat(100_000));
+    let error = file.append([&entry(""), &large]).unwrap_err();
     assert_eq!(
         words(&test, &error),
         "no space left for `LOG`; free space on its disk, the next question is tried again"
     );
 
     file.connection.pragma_update(None, "max_page_count", 1_000_000).unwrap();
-    let places = file.append([BODY, &large]).unwrap();
+    let places = file.append([&entry(""), &large]).unwrap();
     assert_eq!(places.iter().map(|place| place.seq).collect::<Vec<_>>(), [2, 3]);
     assert_eq!(test.verify(), Verdict::Whole { records: 3 });
 }
@@ -53,7 +63,7 @@ fn a_file_that_may_only_be_read_refuses_the_record() {
     let test = TestLog::new();
     let mut file = open(&test.path()).unwrap();
     file.connection.pragma_update(None, "query_only", true).unwrap();
-    let error = file.append([BODY]).unwrap_err();
+    let error = file.append([&entry("")]).unwrap_err();
     assert_eq!(words(&test, &error), "`LOG` cannot be written; give this user write access to the file and its folder");
 }
 
@@ -63,20 +73,20 @@ fn a_file_that_another_process_holds_refuses_the_record() {
     let mut file = open(&test.path()).unwrap();
     let shell = Connection::open(test.path()).unwrap();
     shell.execute_batch("BEGIN IMMEDIATE").unwrap();
-    let error = file.append([BODY]).unwrap_err();
+    let error = file.append([&entry("")]).unwrap_err();
     assert_eq!(
         words(&test, &error),
         "`LOG` is locked by another process; end whatever holds it, for example an open database shell"
     );
     shell.execute_batch("ROLLBACK").unwrap();
-    file.append([BODY]).unwrap();
+    file.append([&entry("")]).unwrap();
 }
 
 #[test]
 fn a_log_of_a_newer_program_is_neither_written_nor_read() {
     let test = TestLog::with_questions(1);
-    test.tamper("PRAGMA user_version = 2");
-    let expected = "`LOG` has format 2, this program knows 1; use the newer program that wrote it";
+    test.tamper("PRAGMA user_version = 4");
+    let expected = "`LOG` has format 4, this program knows 3; use the newer program that wrote it";
     assert_eq!(words(&test, &open(&test.path()).err().unwrap()), expected);
     assert_eq!(words(&test, &AuditReader::open(&test.path()).unwrap_err()), expected);
 }
@@ -109,7 +119,9 @@ fn a_folder_that_is_not_there_is_named() {
 fn a_log_signed_with_another_key_is_not_continued() {
     let test = TestLog::with_questions(1);
     let other = AuditKey::from_secret([8; 32]);
-    let error = LogFile::open(&test.path(), other, [0; 16], 4, Duration::from_millis(20)).err().unwrap();
+    let lock_wait = Duration::from_millis(20);
+    let opening = Opening { key: other, new_log_id: [0; 16], checkpoint_every: 4, lock_wait, key_again: None };
+    let error = LogFile::open(&test.path(), opening).err().unwrap();
     let [mine, given] = [TestLog::public_key().id(), AuditKey::from_secret([8; 32]).public().id()];
     assert_eq!(
         words(&test, &error),
@@ -123,7 +135,7 @@ fn a_head_that_was_changed_is_not_signed_again() {
     test.tamper(
         "DELETE FROM record WHERE seq = 6; UPDATE head SET seq = 5, hash = (SELECT hash FROM record WHERE seq = 5)",
     );
-    let error = open(&test.path()).unwrap().append([BODY]).unwrap_err();
+    let error = open(&test.path()).unwrap().append([&entry("")]).unwrap_err();
     assert_eq!(
         words(&test, &error),
         "`LOG` was changed from outside at or before record 5; keep the file, run `sightline audit verify`, then move it away so that a new log begins"
@@ -134,14 +146,14 @@ fn a_head_that_was_changed_is_not_signed_again() {
 fn an_older_head_that_was_put_back_is_not_signed_again() {
     let test = TestLog::new();
     let mut file = open(&test.path()).unwrap();
-    file.append([BODY]).unwrap();
+    file.append([&entry("")]).unwrap();
     test.tamper("CREATE TABLE older AS SELECT * FROM head");
-    file.append([BODY]).unwrap();
+    file.append([&entry("")]).unwrap();
     test.tamper(
         "DELETE FROM record WHERE seq = 2; DELETE FROM head; INSERT INTO head SELECT * FROM older; DROP TABLE older",
     );
     assert_eq!(test.verify(), Verdict::Whole { records: 1 });
-    assert!(matches!(file.append([BODY]), Err(AuditError::Tampered { seq: 1, .. })));
+    assert!(matches!(file.append([&entry("")]), Err(AuditError::Tampered { seq: 1, .. })));
 }
 
 #[test]

@@ -41,6 +41,8 @@ pub enum FaultKind {
     Parameter,
     /// A tenant outside the asker's scope.
     ForeignTenant,
+    /// Rows that are not the asker's own, where it may read no others.
+    OwnRows,
     /// It could not be checked, and so does not pass.
     Unchecked,
     /// It does not say what was meant, or not in the one way it is written.
@@ -69,6 +71,7 @@ impl FaultKind {
             Self::Limit => "limit",
             Self::Parameter => "parameter",
             Self::ForeignTenant => "foreign_tenant",
+            Self::OwnRows => "own_rows",
             Self::Unchecked => "unchecked",
             Self::Form => "form",
         }

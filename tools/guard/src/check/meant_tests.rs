@@ -1,9 +1,8 @@
 //! Texts that the checker alone must let pass, because somebody may ask for them, are refused where something else was meant.
 
-use std::collections::BTreeSet;
-
 use jiff::Timestamp;
 use sightline_model::{Aggregation, Dataset, Dim, TimeRange};
+use sightline_policies::RowScope;
 use sightline_query::{Align, Catalogue, Filter, Match, MetricPart, Order, QuantileLevel, Query, Shape, ValueOp};
 
 use super::rules::binds;
@@ -18,8 +17,8 @@ fn mapping() -> Mapping {
     Mapping::native("sightline").unwrap()
 }
 
-fn tenants() -> BTreeSet<String> {
-    BTreeSet::from(["atlas".to_owned()])
+fn scope() -> RowScope {
+    RowScope::for_tests(&["atlas"]).unwrap()
 }
 
 fn query(dataset: Dataset, filters: Vec<Filter>, shape: Shape) -> Query {
@@ -96,7 +95,7 @@ fn meant() -> Vec<(Select, Vec<Param>)> {
     let (catalogue, mapping) = (Catalogue::builtin().unwrap(), mapping());
     let lowered = |query: Query| {
         let valid = catalogue.check(&query).unwrap();
-        lower(&valid, mapping.table(query.dataset).unwrap(), &tenants(), query.range).unwrap()
+        lower(&valid, mapping.table(query.dataset).unwrap(), &scope(), query.range).unwrap()
     };
     queries().into_iter().map(lowered).collect()
 }
@@ -237,8 +236,8 @@ fn aggregates(aggregate: &Aggregate) -> Vec<Aggregate> {
 }
 
 fn kinds(text: &str, select: &Select, params: &[Param], passed: &Passed) -> Vec<FaultKind> {
-    let (mapping, tenants) = (mapping(), tenants());
-    let found = verify(text, Meant { select, params, tenants: &tenants, mapping: &mapping }, passed);
+    let (mapping, scope) = (mapping(), scope());
+    let found = verify(text, Meant { select, params, scope: &scope, mapping: &mapping }, passed);
     found.err().into_iter().flatten().map(|fault| fault.kind()).collect()
 }
 

@@ -100,7 +100,7 @@ pub(crate) fn parameters(select: &Select, values: &[(&str, &ParamValue)], tenant
 }
 
 /// The parameter of one end of the window.
-fn window_bind(select: &Select, end: Comparison) -> Option<Bind> {
+pub(crate) fn window_bind(select: &Select, end: Comparison) -> Option<Bind> {
     select.prewhere.iter().find_map(|condition| match condition {
         Condition::Compare(_, comparison, bind) if *comparison == end => Some(*bind),
         _ => None,

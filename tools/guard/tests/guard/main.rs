@@ -15,7 +15,11 @@ mod grafts;
 #[cfg(test)]
 mod mutations;
 #[cfg(test)]
+mod own;
+#[cfg(test)]
 mod predicates;
+#[cfg(test)]
+mod recorded;
 #[cfg(test)]
 mod round_trip;
 #[cfg(test)]

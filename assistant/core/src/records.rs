@@ -1,0 +1,61 @@
+//! The record that ends a question or a typed call.
+
+use sightline_model::audit::Complete;
+use sightline_model::{QuestionId, Verification};
+use tracing::Instrument as _;
+
+use crate::assemble::Spent;
+use crate::assistant::Assistant;
+
+/// How it ended.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Ending {
+    /// An outcome's name, or `refused`, `error`, `cancelled`.
+    pub(crate) outcome: String,
+    /// The digest of the answer, where there is one.
+    pub(crate) answer_digest: Option<String>,
+    /// How the statements fared.
+    pub(crate) verification: Verification,
+    /// What was spent on it, whether or not it came to an answer.
+    pub(crate) spent: Spent,
+    /// The planner; [`NO_PLANNER`] for a typed call.
+    pub(crate) planner: &'static str,
+    /// What went wrong.
+    pub(crate) error: Option<String>,
+}
+
+/// What stands for the planner where there was none.
+pub(crate) const NO_PLANNER: &str = "none";
+
+/// Writes the complete record. Its failure is logged for the operator and does not withhold the answer.
+pub(crate) async fn complete(assistant: &Assistant, question_id: &QuestionId, ending: Ending) {
+    let Ending { outcome, answer_digest, verification, spent, planner, error } = ending;
+    let record = Complete {
+        question_id: question_id.clone(),
+        at: assistant.clock.now(),
+        outcome,
+        answer_digest,
+        checked: verification.checked,
+        dropped: verification.dropped,
+        queries: spent.queries,
+        rows_read: spent.exactly.rows,
+        bytes_read: spent.exactly.bytes,
+        wall_ms: spent.wall_ms,
+        planner: planner.to_owned(),
+        llm_tokens: 0,
+        error,
+    };
+    let span = tracing::info_span!("audit_complete");
+    if let Err(error) = assistant.audit.complete(record).instrument(span).await {
+        tracing::error!(%error, "a complete record was not written; what had been found was sent all the same");
+    }
+}
+
+/// Writes the complete record of a question or a typed call that its entrance stopped: the asker went away, cancelled it, or it took
+/// too long.
+pub async fn record_cancelled(assistant: &Assistant, question_id: &QuestionId, reason: &str) {
+    let planner = assistant.planner.name();
+    let error = Some(reason.to_owned());
+    complete(assistant, question_id, Ending { outcome: "cancelled".to_owned(), planner, error, ..Ending::default() })
+        .await;
+}

@@ -1,0 +1,196 @@
+//! `sightline audit`: looking into the log from the command line. Each look is recorded in it before anything is printed.
+//!
+//! Reading, verifying, exporting and erasing work without an engine, and beside a running service; replaying needs the engine.
+
+mod erase;
+mod export;
+mod print;
+mod replay;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use sightline_audit::SqliteAudit;
+use sightline_core::Clock as _;
+use sightline_model::audit::EventKind;
+use sightline_model::{Principal, QuestionId};
+use sightline_policies::{Action, Policies};
+
+use super::ask::listed;
+use super::{CommandError, failed};
+use crate::audit_log;
+use crate::clock::SystemClock;
+use crate::config::Config;
+use crate::output;
+use crate::policies::PolicyFiles;
+use crate::review::{AuditFiles, ReviewError, Reviewer, SearchQuery, UsageQuery};
+use crate::room::make_data_dir;
+
+pub use erase::EraseOptions;
+pub use export::{ExportFormat, ExportOptions};
+
+/// What is to be done with the log.
+#[derive(Clone, Debug)]
+pub enum AuditCommand {
+    /// List entries.
+    List(SearchQuery),
+    /// Open one question.
+    Show(String),
+    /// Verify the whole log.
+    Verify,
+    /// Write it for other programs.
+    Export(ExportOptions),
+    /// Run a question's queries again.
+    Replay {
+        /// The question.
+        question: String,
+        /// The recorded incident that it was asked about.
+        bundle: Option<PathBuf>,
+    },
+    /// Erase texts of questions.
+    Erase(EraseOptions),
+    /// Sign with a new key from here on.
+    RotateKey,
+    /// What was used, by day.
+    Usage(UsageQuery),
+}
+
+/// The log open on the command line, and who looks.
+struct Desk {
+    principal: Principal,
+    policies: Policies,
+    log: SqliteAudit,
+    clock: SystemClock,
+    files: AuditFiles,
+    json: bool,
+}
+
+impl Desk {
+    fn reviewer(&self) -> Reviewer<'_> {
+        let Self { principal, policies, log, clock, .. } = self;
+        Reviewer { principal, policies, log, clock, entrance: "cli" }
+    }
+
+    /// Records a look and lets it be taken.
+    async fn look(
+        &self,
+        action: Action,
+        event: EventKind,
+        detail: BTreeMap<String, String>,
+    ) -> Result<(), CommandError> {
+        self.reviewer().record(action, event, detail).await.map_err(told)
+    }
+}
+
+/// Does it.
+///
+/// # Errors
+/// When the principal is not known or may not, the log cannot be used, or it is found to be broken.
+pub async fn audit(
+    config: &Config,
+    principal: Option<&str>,
+    json: bool,
+    command: AuditCommand,
+) -> Result<(), CommandError> {
+    let desk = || open(config, principal, json);
+    match command {
+        AuditCommand::List(query) => list(&desk()?, query).await,
+        AuditCommand::Show(question) => show(&desk()?, &question).await,
+        AuditCommand::Verify => verify(&desk()?).await,
+        AuditCommand::Export(options) => export::export(&desk()?, options).await,
+        AuditCommand::Erase(options) => erase::erase(config, &desk()?, options).await,
+        AuditCommand::Usage(query) => usage(&desk()?, query).await,
+        AuditCommand::Replay { question, bundle } => replay::replay(config, principal, json, &question, bundle).await,
+        AuditCommand::RotateKey => rotate_key(config).await,
+    }
+}
+
+fn open(config: &Config, principal: Option<&str>, json: bool) -> Result<Desk, CommandError> {
+    let policies =
+        PolicyFiles::read(config.policies_dir.as_deref()).and_then(|files| files.policies()).map_err(failed)?;
+    let principal = named(config, &policies, principal)?;
+    make_data_dir(&config.data_dir).map_err(failed)?;
+    let log = audit_log::open(config, None).map_err(failed)?;
+    Ok(Desk { principal, policies, log, clock: SystemClock::start(), files: AuditFiles::of(config, None), json })
+}
+
+/// The principal that `--as` or the configuration names.
+fn named(config: &Config, policies: &Policies, principal: Option<&str>) -> Result<Principal, CommandError> {
+    let named = principal
+        .or(config.cli_principal.as_deref())
+        .ok_or_else(|| CommandError::Usage(format!("say who reviews with --as; {}", listed(policies))))?;
+    policies
+        .principal(named)
+        .ok_or_else(|| CommandError::Usage(format!("there is no principal `{named}`; {}", listed(policies))))
+}
+
+async fn list(desk: &Desk, query: SearchQuery) -> Result<(), CommandError> {
+    let search = query.search().map_err(told)?;
+    desk.look(Action::ReadAudit, EventKind::AuditRead, query.detail()).await?;
+    let found = desk.files.read(move |reader| Ok(reader.search(&search)?)).await.map_err(told)?;
+    let next_cursor = found.next.map(|cursor| cursor.text());
+    if desk.json {
+        let page = serde_json::json!({ "entries": found.entries, "next_cursor": next_cursor });
+        return print::json(&page);
+    }
+    print::entries(&found.entries)?;
+    if let Some(cursor) = next_cursor {
+        output::note(&format!("there is more; go on with --cursor {cursor}"));
+    }
+    Ok(())
+}
+
+async fn show(desk: &Desk, question: &str) -> Result<(), CommandError> {
+    desk.look(Action::ReadAudit, EventKind::AuditRead, of_question(question)).await?;
+    let id = QuestionId::new(question);
+    let found = desk.files.read(move |reader| Ok(reader.question_record(&id)?)).await.map_err(told)?;
+    let record = found.ok_or_else(|| told(ReviewError::Unknown))?;
+    if desk.json { print::json(&record) } else { print::question(&record) }
+}
+
+async fn verify(desk: &Desk) -> Result<(), CommandError> {
+    desk.look(Action::VerifyAudit, EventKind::AuditVerified, BTreeMap::new()).await?;
+    let found = desk.files.verify().await.map_err(told)?;
+    if desk.json {
+        print::json(&found)?
+    } else {
+        print::verification(&found)?
+    }
+    if found.whole { Ok(()) } else { Err(CommandError::Failed("the audit log is broken; keep it as it is".to_owned())) }
+}
+
+async fn usage(desk: &Desk, query: UsageQuery) -> Result<(), CommandError> {
+    let filter = query.filter().map_err(told)?;
+    desk.look(Action::ReadAllUsage, EventKind::AuditRead, query.detail()).await?;
+    let usage = desk.files.read(move |reader| Ok(reader.usage(&filter)?)).await.map_err(told)?;
+    if desk.json { print::json(&serde_json::json!({ "usage": usage })) } else { print::usage(&usage) }
+}
+
+/// Makes a new key, has both sign that it follows the old one, and prints its public half. Whoever can read the old key can do it.
+async fn rotate_key(config: &Config) -> Result<(), CommandError> {
+    let at = SystemClock::start().now();
+    let public = audit_log::rotate_key(config, at, "command line").await.map_err(failed)?;
+    output::result(&format!(
+        "the log is signed with key {} from here on\npublic key: {public}\nkeep it where the service cannot write; the old one still checks the whole log",
+        public.id()
+    ))
+    .map_err(failed)
+}
+
+fn of_question(id: &str) -> BTreeMap<String, String> {
+    [("question_id".to_owned(), id.chars().take(64).collect())].into()
+}
+
+/// What a reviewer is told: what was asked for wrongly is a fault of the call.
+fn told(error: ReviewError) -> CommandError {
+    match error {
+        ReviewError::Query(_) => CommandError::Usage(error.to_string()),
+        ReviewError::Denied { .. }
+        | ReviewError::Unrecorded(_)
+        | ReviewError::Log(_)
+        | ReviewError::Unknown
+        | ReviewError::NoKey { .. }
+        | ReviewError::Busy
+        | ReviewError::Crashed(_) => failed(error),
+    }
+}

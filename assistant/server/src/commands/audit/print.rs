@@ -1,0 +1,188 @@
+//! The log as lines for a terminal. What people typed is cleaned first: a terminal obeys control characters.
+
+use std::fmt::Write as _;
+
+use serde::Serialize;
+use sightline_audit::{Entry, QuestionRecord, UsageLine};
+use sightline_core::{Replay, ReplayVerdict};
+
+use crate::commands::{CommandError, failed};
+use crate::output;
+use crate::review::Verification;
+
+/// Characters of a question in a list.
+const A_LINE: usize = 90;
+
+pub(super) fn json(value: &impl Serialize) -> Result<(), CommandError> {
+    output::result(&serde_json::to_string_pretty(value).map_err(failed)?).map_err(failed)
+}
+
+pub(super) fn entries(entries: &[Entry]) -> Result<(), CommandError> {
+    let mut text = String::new();
+    for entry in entries {
+        line(&mut text, entry);
+    }
+    if entries.is_empty() {
+        text.push_str("nothing in the log is so\n");
+    }
+    output::result(&text).map_err(failed)
+}
+
+fn line(text: &mut String, entry: &Entry) {
+    let who = entry.who.as_deref().unwrap_or("-");
+    let what = match (&entry.question, &entry.question_id) {
+        (Some(question), Some(id)) => format!("{id}  {}", cut(question)),
+        (Some(question), None) => cut(question),
+        (None, _) => detail(entry),
+    };
+    let _infallible = writeln!(
+        text,
+        "{:>7}  {:.0}  {:<14} {:<20} {:<17} {what}",
+        entry.seq,
+        entry.at,
+        entry.kind,
+        clean(who),
+        clean(&entry.outcome)
+    );
+}
+
+fn detail(entry: &Entry) -> String {
+    let facts: Vec<String> = entry.detail.iter().map(|(name, value)| format!("{name}={value}")).collect();
+    cut(&facts.join(" "))
+}
+
+pub(super) fn question(record: &QuestionRecord) -> Result<(), CommandError> {
+    let QuestionRecord { entry, records, complete, integrity } = record;
+    let mut text = String::new();
+    line(&mut text, entry);
+    let _infallible = writeln!(text, "hash {}", entry.hash);
+    for (name, value) in &entry.detail {
+        let _infallible = writeln!(text, "  {}: {}", clean(name), clean(value));
+    }
+    for call in records {
+        let record = &call.record;
+        let decision = if record.decision.allowed { "allowed" } else { "denied" };
+        let _infallible = writeln!(
+            text,
+            "\n{:>7}  {}  {decision} by {}  {} rows read, {} returned, {:.0} ms\n         arguments {}",
+            call.seq,
+            clean(&record.tool),
+            clean(&record.decision.rules.join(", ")),
+            record.rows_read,
+            record.result_rows,
+            record.wall_ms,
+            clean(&record.arguments.to_string())
+        );
+        for reason in &record.decision.reasons {
+            let _infallible = writeln!(text, "         {}", clean(reason));
+        }
+        if let Some(sql) = &record.sql {
+            let _infallible = writeln!(text, "         {}", clean(sql));
+        }
+        for (name, value) in &record.params {
+            let _infallible = writeln!(text, "         {name} = {}", clean(value));
+        }
+        if let Some(error) = &record.error {
+            let _infallible = writeln!(text, "         error: {}", clean(error));
+        }
+        let _infallible = writeln!(text, "         digest {}", record.result_digest.as_deref().unwrap_or("-"));
+    }
+    if let Some(complete) = complete {
+        let record = &complete.record;
+        let _infallible = writeln!(
+            text,
+            "\n{:>7}  ended {}: {} statements checked, {} dropped, {} rows read, planner {}, {} tokens",
+            complete.seq,
+            record.outcome,
+            record.checked,
+            record.dropped,
+            record.rows_read,
+            record.planner,
+            record.llm_tokens
+        );
+    }
+    let whole = match integrity.first_bad {
+        None => format!(
+            "its {} records are as they were written; `sightline audit verify` checks the whole chain",
+            integrity.records
+        ),
+        Some(seq) => format!("record {seq} is NOT as it was written; run `sightline audit verify`"),
+    };
+    let _infallible = writeln!(text, "\n{whole}");
+    output::result(&text).map_err(failed)
+}
+
+pub(super) fn verification(found: &Verification) -> Result<(), CommandError> {
+    let mut text = format!("{}\n", found.verdict);
+    let _infallible =
+        writeln!(text, "{} checkpoints; {} of a copy were compared with them", found.checkpoints, found.compared);
+    for note in &found.notes {
+        let place = note.seq.map_or_else(String::new, |seq| format!("record {seq}: "));
+        let _infallible = writeln!(text, "note: {place}{}", clean(&note.what));
+    }
+    output::result(&text).map_err(failed)
+}
+
+pub(super) fn replay(replayed: &Replay) -> Result<(), CommandError> {
+    let mut text = String::new();
+    for call in &replayed.calls {
+        let verdict = match &call.verdict {
+            ReplayVerdict::Same => "same".to_owned(),
+            ReplayVerdict::Different { recorded_rows, rows } => {
+                format!("different: {recorded_rows} rows then, {rows} today")
+            }
+            ReplayVerdict::Gone { reason } => format!("gone: {reason}"),
+            ReplayVerdict::NotAllowed { reason } => format!("not allowed: {reason}"),
+            ReplayVerdict::NotRun { reason } => format!("not run: {reason}"),
+            ReplayVerdict::Failed { reason } => format!("failed: {reason}"),
+        };
+        let query = call.query_id.as_ref().map_or("-", |id| id.as_str());
+        let _infallible = writeln!(text, "{:<16} {query}  {}", clean(&call.tool), clean(&verdict));
+    }
+    let _infallible = writeln!(text, "{} of {} the same", replayed.same, replayed.calls.len());
+    output::result(&text).map_err(failed)
+}
+
+pub(super) fn usage(usage: &[UsageLine]) -> Result<(), CommandError> {
+    let mut text = String::new();
+    for line in usage {
+        let UsageLine { day, principal, tenants: _, questions, queries, rows_read, bytes_read, llm_tokens } = line;
+        let _infallible = writeln!(
+            text,
+            "{day}  {:<24} {questions:>7} questions {queries:>8} queries {rows_read:>14} rows {bytes_read:>16} bytes {llm_tokens:>10} tokens",
+            clean(principal)
+        );
+    }
+    if usage.is_empty() {
+        text.push_str("nothing was used in that time\n");
+    }
+    output::result(&text).map_err(failed)
+}
+
+fn cut(text: &str) -> String {
+    let text = clean(text);
+    if text.chars().count() <= A_LINE {
+        return text;
+    }
+    let cut: String = text.chars().take(A_LINE - 1).collect();
+    format!("{cut}…")
+}
+
+/// Without characters that a terminal obeys, or that turn the direction of what follows.
+fn clean(text: &str) -> String {
+    let obeyed = |c: char| {
+        c.is_control() || matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    };
+    text.chars().map(|c| if obeyed(c) { ' ' } else { c }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{A_LINE, cut};
+
+    #[test]
+    fn a_question_is_one_line_that_no_terminal_obeys() {
+        assert_eq!(cut("why\u{1b}[31m\nslow\u{202e}?"), "why [31m slow ?");
+        assert_eq!(cut(&"é".repeat(200)).chars().count(), A_LINE);
+    }
+}
