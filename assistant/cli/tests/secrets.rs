@@ -272,6 +272,9 @@ async fn no_credential_stands_in_a_log_a_file_or_an_answer_that_is_not_its_own()
             said.push(sent(&service, post.clone(), "/login", &[], &json!({ "token": credential }).to_string()).await);
         }
     }
+    for _ in 0..3 {
+        said.push(sent(&service, post.clone(), "/v1/chat", &[("Authorization", &format!("Bearer {jwt}"))], "").await);
+    }
     for csrf in ["wrong", csrf.as_str()] {
         let headers = [("Cookie", cookie_line.as_str()), ("X-CSRF-Token", csrf)];
         said.push(sent(&service, post.clone(), "/v1/chat", &headers, &question).await);

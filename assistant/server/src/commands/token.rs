@@ -10,12 +10,13 @@ use sightline_model::audit::{AuditLog, Event, EventKind, EventOutcome};
 use sightline_policies::Policies;
 
 use super::{CommandError, failed};
+use crate::audit_log;
 use crate::clock::SystemClock;
 use crate::config::Config;
 use crate::identity::{IdentityStore, NewToken, Token, TokenOrder, TokenState};
 use crate::output;
+use crate::policies::PolicyFiles;
 use crate::room::make_data_dir;
-use crate::stations::audit_log;
 
 /// How long a token holds unless told otherwise.
 const DEFAULT_EXPIRY: SignedDuration = SignedDuration::from_hours(90 * 24);
@@ -63,7 +64,9 @@ pub async fn token(config: &Config, command: TokenCommand) -> Result<(), Command
     let store = IdentityStore::open(&config.data_dir).map_err(failed)?;
     match command {
         TokenCommand::New { principal, expires, label } => {
-            let order = order(&principal, expires.as_deref(), label, now)?;
+            let files = PolicyFiles::read(config.policies_dir.as_deref());
+            let policies = files.and_then(|files| files.policies()).map_err(failed)?;
+            let order = order(&policies, &principal, expires.as_deref(), label, now)?;
             new(config, &store, &order).await
         }
         TokenCommand::List { json } => list(&store, json, now),
@@ -122,12 +125,12 @@ fn event<const N: usize>(kind: EventKind, at: Timestamp, detail: [(&str, String)
 }
 
 fn order(
+    policies: &Policies,
     principal: &str,
     expires: Option<&str>,
     label: Option<String>,
     now: Timestamp,
 ) -> Result<TokenOrder, CommandError> {
-    let policies = Policies::builtin().map_err(failed)?;
     if policies.principal(principal).is_none() {
         let known: Vec<String> = policies.principals().into_iter().map(|principal| principal.id).collect();
         return Err(CommandError::Usage(format!(
@@ -157,7 +160,7 @@ fn expiry(text: Option<&str>, now: Timestamp) -> Result<Option<Timestamp>, Comma
 
 async fn new(config: &Config, store: &IdentityStore, order: &TokenOrder) -> Result<(), CommandError> {
     // Opened before the token is made: where nothing can be recorded, nothing is made.
-    let audit = audit_log(config).map_err(failed)?;
+    let audit = audit_log::open(config, None).map_err(failed)?;
     let made = store.new_token(order).map_err(failed)?;
     if let Err(error) = record_created(&audit, order, &made).await {
         // Nobody has seen it; it is ended all the same.
@@ -183,7 +186,7 @@ async fn record_revoked(config: &Config, revoked: &[Token], now: Timestamp) -> R
     }
     let unrecorded =
         |error: CommandError| CommandError::Failed(format!("it is revoked, but that could not be recorded: {error}"));
-    let audit = audit_log(config).map_err(|error| unrecorded(failed(error)))?;
+    let audit = audit_log::open(config, None).map_err(|error| unrecorded(failed(error)))?;
     for token in revoked {
         let detail = [("token_id", token.id.clone()), ("for", token.principal.clone()), ("label", token.label.clone())];
         audit.event(event(EventKind::TokenRevoked, now, detail)).await.map_err(|error| unrecorded(failed(error)))?;
@@ -253,12 +256,13 @@ mod tests {
 
     #[test]
     fn a_token_is_for_a_principal_of_the_policy_under_a_label_of_one_line() {
-        let said = order("root", None, None, now()).unwrap_err().to_string();
+        let policies = Policies::builtin().unwrap();
+        let said = order(&policies, "root", None, None, now()).unwrap_err().to_string();
         assert!(said.contains("`root`") && said.contains("operator@atlas, operator@borealis"), "{said}");
         for label in ["two\nlines".to_owned(), "x".repeat(101)] {
-            assert!(order("admin", None, Some(label), now()).unwrap_err().to_string().contains("label"));
+            assert!(order(&policies, "admin", None, Some(label), now()).unwrap_err().to_string().contains("label"));
         }
-        assert_eq!(order("admin", None, Some("CI".to_owned()), now()).unwrap().label, "CI");
+        assert_eq!(order(&policies, "admin", None, Some("CI".to_owned()), now()).unwrap().label, "CI");
     }
 
     #[test]
