@@ -1,6 +1,8 @@
 // One question box: sends a question, shows the steps as they happen, then the answer with its evidence.
 // Text from the service is only ever set as text, never as markup.
 
+import { onEnd, request } from "./session.js";
+
 const byId = (id) => document.getElementById(id);
 let running = null;
 let answerId = null;
@@ -121,10 +123,10 @@ byId("ask").addEventListener("submit", async (event) => {
   byId("stop").disabled = false;
   byId("status").textContent = "Asking…";
   try {
-    const response = await fetch("/v1/chat", {
+    const response = await request("/v1/chat", {
       method: "POST",
       signal: running.signal,
-      headers: { "Content-Type": "application/json", Accept: "text/event-stream", Authorization: `Bearer ${byId("token").value.trim()}` },
+      headers: { "Content-Type": "application/json", Accept: "text/event-stream" },
       body: JSON.stringify({ question: byId("question").value, time_zone: Intl.DateTimeFormat().resolvedOptions().timeZone || "UTC" }),
     });
     if (!response.ok) {
@@ -142,8 +144,16 @@ byId("ask").addEventListener("submit", async (event) => {
 
 byId("stop").addEventListener("click", () => running?.abort());
 
+// What one person saw is not left for the next one.
+onEnd(() => {
+  running?.abort();
+  clear();
+  byId("status").textContent = "";
+  answerId = null;
+});
+
 const showEvidence = async (id) => {
-  const response = await fetch(`/v1/evidence/${answerId}.${id}`, { headers: { Authorization: `Bearer ${byId("token").value.trim()}` } });
+  const response = await request(`/v1/evidence/${answerId}.${id}`);
   const evidence = await response.json();
   if (!response.ok) {
     fail(evidence);

@@ -96,6 +96,7 @@ impl Policies {
 fn job(user: &str, tenant: &str) -> Arc<JobRows> {
     Arc::new(JobRows {
         job_id: "job".to_owned(),
+        cluster: String::new(),
         user: user.to_owned(),
         tenant: tenant.to_owned(),
         cluster: String::new(),

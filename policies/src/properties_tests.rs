@@ -87,6 +87,7 @@ fn job() -> impl Strategy<Value = Arc<JobRows>> {
     (user(), tenant()).prop_map(|(user, tenant)| {
         Arc::new(JobRows {
             job_id: "4711".to_owned(),
+            cluster: String::new(),
             user,
             tenant,
             cluster: "east".to_owned(),

@@ -102,6 +102,7 @@ fn a_new_site_checks_and_is_never_written_over() {
     let checked = printed(&["check", "--dir", dir]);
     assert_eq!(checked.lines().filter(|line| line.starts_with("ok  ")).count(), 4, "{checked}");
     assert!(checked.contains("rules/viewer.cedar") && checked.contains("limits.toml"), "{checked}");
+    assert!(checked.contains("principals.toml, those of the demo"), "{checked}");
     let shipped = printed(&["check"]);
     assert!(shipped.contains("the shipped ones"), "{shipped}");
     let again = policy(&["init", dir]);

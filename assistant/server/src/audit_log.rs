@@ -1,25 +1,131 @@
-//! Opening the audit log: to add to it, to read it, to check it.
+//! Opens the audit log with its key: at a start, and when the key is changed.
 
+use std::fs::OpenOptions;
+use std::io::Write as _;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
-use sightline_audit::{AuditError, AuditReader, Check, Report, SqliteAudit};
+use jiff::Timestamp;
+use sightline_audit::{AuditError, AuditKey, CheckpointCopy, FileCopy, PublicKey, Settings, SqliteAudit};
 
+use crate::audit_copies::EngineCopy;
 use crate::config::Config;
-use crate::review::ReviewError;
-use crate::stations::{self, OpenError};
+use crate::process;
 
-/// Opens it for adding to it.
-///
-/// # Errors
-/// When it or its key cannot be used.
-pub(crate) fn open(config: &Config) -> Result<SqliteAudit, OpenError> {
-    stations::audit_log(config)
+/// Why the audit log cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum AuditLogError {
+    /// The log or its key file.
+    #[error(transparent)]
+    Audit(#[from] AuditError),
+    /// No randomness for its key.
+    #[error("the system gives no randomness for the audit log's key: {0}")]
+    Randomness(String),
+    /// The new key's file cannot be written.
+    #[error("the new key cannot be kept at `{}`: {source}; the old one still signs, check the folder and try again", path.display())]
+    NewKey {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        source: std::io::Error,
+    },
 }
 
-/// Opens it for reading.
+/// The log's file.
+pub fn path(config: &Config) -> PathBuf {
+    config.data_dir.join("audit.db")
+}
+
+/// The file of the key that signs it.
+pub fn key_file(config: &Config) -> PathBuf {
+    config.audit_key_file.clone().unwrap_or_else(|| config.data_dir.join("audit.key"))
+}
+
+/// Where a new key lies until the log is signed with it.
+fn next_key_file(config: &Config) -> PathBuf {
+    let mut name = key_file(config).into_os_string();
+    name.push(".next");
+    name.into()
+}
+
+/// Opens the log. Its checkpoints are copied to the configured file, and to the embedded engine where that runs.
 ///
 /// # Errors
-/// When it is not there, damaged or newer.
-pub(crate) fn reader(path: &Path) -> Result<AuditReader, AuditError> {
-    AuditReader::open(path)
+/// What cannot be used, and what to do about it.
+pub fn open(config: &Config, engine: Option<EngineCopy>) -> Result<SqliteAudit, AuditLogError> {
+    match open_with(config, AuditKey::load_or_create(&key_file(config), random()?)?, engine.clone()) {
+        // The key was being changed, and the process ended between the log and the key file.
+        Err(AuditLogError::Audit(AuditError::OtherKey { signed_by, .. })) if next_key(config, &signed_by).is_some() => {
+            take_next_key(config)?;
+            open_with(config, AuditKey::load_or_create(&key_file(config), random()?)?, engine)
+        }
+        opened => opened,
+    }
+}
+
+fn open_with(config: &Config, key: AuditKey, engine: Option<EngineCopy>) -> Result<SqliteAudit, AuditLogError> {
+    let mut for_id = [0_u8; 16];
+    getrandom::fill(&mut for_id).map_err(|error| AuditLogError::Randomness(error.to_string()))?;
+    let mut settings = Settings::new(key, for_id, Box::new(random_salt));
+    settings.process = process::this();
+    if let Some(file) = &config.checkpoint_copy {
+        settings.copies.push(Box::new(FileCopy::new(file)));
+    }
+    if let Some(engine) = engine {
+        settings.copies.push(Box::new(engine) as Box<dyn CheckpointCopy>);
+    }
+    // Another process may change the key while this one runs.
+    let (file, next) = (key_file(config), next_key_file(config));
+    settings.key_again = Some(Box::new(move |id| [&file, &next].into_iter().find_map(|file| key_with(file, id))));
+    Ok(SqliteAudit::open(&path(config), settings)?)
+}
+
+/// Signs with a new key from here on. The old secret is written over; public keys stay in the log.
+///
+/// # Errors
+/// When the new key cannot be kept or the log cannot be written; the old key goes on signing then.
+pub async fn rotate_key(config: &Config, at: Timestamp, by: &str) -> Result<PublicKey, AuditLogError> {
+    let log = open(config, None)?;
+    let (secret, next) = (random()?, next_key_file(config));
+    let new = AuditKey::from_secret(secret);
+    let public = new.public();
+    // The new key is on the disk before the log needs it, so that no crash leaves a log without its key.
+    write_private(&next, &secret).map_err(|source| AuditLogError::NewKey { path: next.clone(), source })?;
+    if let Err(error) = log.rotate(new, at, by.to_owned()).await {
+        let _left_behind = std::fs::remove_file(&next);
+        return Err(error.into());
+    }
+    take_next_key(config)?;
+    Ok(public)
+}
+
+/// Puts the new key in the old one's place.
+fn take_next_key(config: &Config) -> Result<(), AuditLogError> {
+    let next = next_key_file(config);
+    std::fs::rename(&next, key_file(config)).map_err(|source| AuditLogError::NewKey { path: next, source })
+}
+
+fn next_key(config: &Config, id: &str) -> Option<AuditKey> {
+    key_with(&next_key_file(config), id)
+}
+
+/// The key of this file, if it is there and has this id.
+fn key_with(file: &Path, id: &str) -> Option<AuditKey> {
+    AuditKey::load(file).ok().flatten().filter(|key| key.public().id() == id)
+}
+
+fn write_private(path: &Path, secret: &[u8; 32]) -> std::io::Result<()> {
+    let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)?;
+    file.write_all(format!("{}\n", hex::encode(secret)).as_bytes())?;
+    file.sync_all()
+}
+
+fn random() -> Result<[u8; 32], AuditLogError> {
+    random_salt().map_err(AuditLogError::Randomness)
+}
+
+fn random_salt() -> Result<[u8; 32], String> {
+    let mut salt = [0_u8; 32];
+    getrandom::fill(&mut salt).map_err(|error| error.to_string())?;
+    Ok(salt)
 }

@@ -13,6 +13,8 @@ const DEFAULT_LISTEN: &str = "127.0.0.1:8787";
 const DEFAULT_DATA_DIR: &str = "./.sightline";
 /// How long evidence points and conversations are kept unless told otherwise.
 const DEFAULT_KEEP_DAYS: KeepDays = KeepDays { evidence: 30, conversations: 90 };
+/// How often the service writes a heartbeat to the audit log unless told otherwise.
+const DEFAULT_HEARTBEAT_SECONDS: u64 = 60;
 
 /// The user of a ClickHouse of one's own unless told otherwise.
 pub(crate) const DEFAULT_USER: &str = "sightline";
@@ -72,6 +74,8 @@ struct RawClickHouse {
 #[serde(deny_unknown_fields)]
 struct RawAudit {
     key_file: Option<PathBuf>,
+    checkpoint_copy: Option<PathBuf>,
+    heartbeat_seconds: Option<String>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -122,6 +126,10 @@ pub struct Config {
     pub clickhouse: Option<ClickHouse>,
     /// The audit log's key, if it lies elsewhere.
     pub audit_key_file: Option<PathBuf>,
+    /// A file that the audit log's checkpoints are copied to.
+    pub checkpoint_copy: Option<PathBuf>,
+    /// Seconds between two heartbeats of the service in the audit log.
+    pub heartbeat_seconds: u64,
     /// The principal of the command line, without `--as`.
     pub cli_principal: Option<String>,
     /// Days for which evidence points and conversations are kept.
@@ -197,7 +205,11 @@ fn overlay(raw: RawConfig, env: &dyn Fn(&str) -> Option<String>) -> RawConfig {
             password: text("SIGHTLINE_CLICKHOUSE_PASSWORD", clickhouse.password),
             database: text("SIGHTLINE_CLICKHOUSE_DATABASE", clickhouse.database),
         },
-        audit: RawAudit { key_file: path("SIGHTLINE_AUDIT_KEY_FILE", audit.key_file) },
+        audit: RawAudit {
+            key_file: path("SIGHTLINE_AUDIT_KEY_FILE", audit.key_file),
+            checkpoint_copy: path("SIGHTLINE_AUDIT_CHECKPOINT_COPY", audit.checkpoint_copy),
+            heartbeat_seconds: text("SIGHTLINE_AUDIT_HEARTBEAT_SECONDS", audit.heartbeat_seconds),
+        },
         cli: RawCli { principal: text("SIGHTLINE_CLI_PRINCIPAL", cli.principal) },
         evidence: RawKept { keep_days: text("SIGHTLINE_EVIDENCE_KEEP_DAYS", evidence.keep_days) },
         conversations: RawKept { keep_days: text("SIGHTLINE_CONVERSATIONS_KEEP_DAYS", conversations.keep_days) },
@@ -226,6 +238,14 @@ fn check(raw: RawConfig, flags: &Flags) -> Result<Config, ConfigError> {
         evidence: days("evidence", evidence, DEFAULT_KEEP_DAYS.evidence),
         conversations: days("conversations", conversations, DEFAULT_KEEP_DAYS.conversations),
     };
+    let heartbeat_seconds = match audit.heartbeat_seconds.as_deref().map(str::parse::<u64>) {
+        None => DEFAULT_HEARTBEAT_SECONDS,
+        Some(Ok(seconds)) if (1..=3600).contains(&seconds) => seconds,
+        Some(_) => {
+            faults.push("`audit.heartbeat_seconds` must be a number of seconds from 1 to 3600, in quotes".to_owned());
+            DEFAULT_HEARTBEAT_SECONDS
+        }
+    };
     let clickhouse = clickhouse.url.map(|url| {
         if !(url.starts_with("http://") || url.starts_with("https://")) {
             faults.push(
@@ -251,6 +271,8 @@ fn check(raw: RawConfig, flags: &Flags) -> Result<Config, ConfigError> {
             library: engine.library,
             clickhouse,
             audit_key_file: audit.key_file,
+            checkpoint_copy: audit.checkpoint_copy,
+            heartbeat_seconds,
             cli_principal: cli.principal,
             keep_days,
             public_url: server.public_url,

@@ -3,15 +3,18 @@
 //! This crate is thin: it decides nothing about access and says nothing about the data.
 
 mod answers;
-mod audit_log;
+pub mod audit_copies;
+pub mod audit_log;
 mod audit_watch;
 pub mod clock;
 pub mod commands;
 pub mod config;
+mod heartbeat;
 pub mod http;
 mod identity;
 pub mod output;
 pub mod policies;
+pub mod process;
 pub mod quota;
 mod retention;
 pub mod review;

@@ -37,6 +37,12 @@ pub enum ReviewError {
     /// There is no such question.
     #[error("there is no question with this id in the audit log; it may be older than what the log keeps")]
     Unknown,
+    /// The key is not where it should be.
+    #[error("the audit log's key `{file}` is not there; set `audit.key_file` to where it lies")]
+    NoKey {
+        /// Its file.
+        file: String,
+    },
     /// Somebody else verifies.
     #[error("the log is being verified already; ask again when that is done")]
     Busy,

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use jiff::{Timestamp, ToSpan as _};
-use sightline_audit::{AuditError, AuditKey, Settings, SqliteAudit};
+use sightline_audit::SqliteAudit;
 use sightline_core::offline::OfflinePlanner;
 use sightline_core::{Assistant, Clock};
 use sightline_engine::native::DatabaseName;
@@ -18,11 +18,14 @@ use sightline_policies::LivePolicies;
 use sightline_query::Catalogue;
 use sightline_query::catalogue::LabelAliases;
 
+use crate::audit_copies::EngineCopy;
+use crate::audit_log::{self, AuditLogError};
 use crate::audit_watch::WatchedAudit;
 use crate::clock::{SystemClock, UuidIds};
 use crate::config::Config;
 use crate::policies::{PolicyFiles, PolicyFilesError};
 use crate::quota::{LedgerError, Quotas};
+use crate::review::AuditFiles;
 use crate::room::{Room, RoomError};
 
 /// The database of the service's own rows.
@@ -62,13 +65,10 @@ pub enum OpenError {
     Policies(#[from] PolicyFilesError),
     /// The audit log cannot be used.
     #[error(transparent)]
-    Audit(#[from] AuditError),
+    Audit(#[from] AuditLogError),
     /// The ledger of daily budgets cannot be used.
     #[error(transparent)]
     Ledger(#[from] LedgerError),
-    /// No randomness for the audit log's key.
-    #[error("the system gives no randomness for the audit log's key: {0}")]
-    Randomness(String),
     /// Shipped data is broken, or the bundle's aliases are.
     #[error("{0}")]
     Data(String),
@@ -80,6 +80,8 @@ pub struct Stations {
     pub assistant: Arc<Assistant>,
     /// The audit log with its health.
     pub audit: Arc<WatchedAudit>,
+    /// The audit log itself, for what is done to it beside adding records: erasing, retention, a new key.
+    pub log: Arc<SqliteAudit>,
     /// Writes to the embedded engine; none with a server of one's own.
     pub writer: Option<Writer>,
     /// The bundle that was loaded.
@@ -141,12 +143,17 @@ impl Stations {
         // While the engine is tried, the log's files are opened.
         let opening = {
             let config = config.clone();
-            tokio::task::spawn_blocking(move || audit_log(&config))
+            // Bundles and the demo write to the same log: its checkpoints go to the same place whatever is asked about.
+            let copies = rows.writer.clone().map(|writer| EngineCopy::start(writer, audit_log::path(&config)));
+            tokio::task::spawn_blocking(move || audit_log::open(&config, copies))
         };
         let proofs = rows.engine.prove_fence(&mapping, &rows.tenants).await;
         let audit =
             opening.await.map_err(|error| OpenError::Data(format!("the audit log cannot be opened: {error}")))?;
-        let (proofs, audit) = (proofs?, Arc::new(WatchedAudit::new(Arc::new(audit?))));
+        let (proofs, audit) = (proofs?, Arc::new(audit?));
+        let log = Arc::clone(&audit);
+        let files = AuditFiles::of(config, rows.writer.clone());
+        let audit = Arc::new(WatchedAudit::new(audit).with_files(files));
         let catalogue = catalogue(rows.bundle.as_ref())?;
         let latest = rows.bundle.as_ref().and_then(|b| b.latest.checked_add(1.millisecond()).ok());
         let clock: Arc<dyn Clock> = Arc::new(SystemClock::start());
@@ -167,6 +174,7 @@ impl Stations {
         Ok(Self {
             assistant,
             audit,
+            log,
             writer: rows.writer,
             bundle: rows.bundle,
             latest,
@@ -229,23 +237,4 @@ fn catalogue(bundle: Option<&LoadedBundle>) -> Result<Arc<Catalogue>, OpenError>
         Some(_) | None => shipped,
     };
     Ok(Arc::new(catalogue))
-}
-
-/// The audit log of the data folder; several processes may have it open.
-pub(crate) fn audit_log(config: &Config) -> Result<SqliteAudit, OpenError> {
-    let key_file = config.audit_key_file.clone().unwrap_or_else(|| config.data_dir.join("audit.key"));
-    let mut for_key = [0_u8; 32];
-    let mut for_id = [0_u8; 16];
-    getrandom::fill(&mut for_key).map_err(|error| OpenError::Randomness(error.to_string()))?;
-    getrandom::fill(&mut for_id).map_err(|error| OpenError::Randomness(error.to_string()))?;
-    let key = AuditKey::load_or_create(&key_file, for_key)?;
-    let settings = Settings::new(key, for_id, Box::new(random_salt));
-    Ok(SqliteAudit::open(&config.data_dir.join("audit.db"), settings)?)
-}
-
-/// The salt of a commitment to a question's text.
-fn random_salt() -> Result<[u8; 32], String> {
-    let mut salt = [0_u8; 32];
-    getrandom::fill(&mut salt).map_err(|error| error.to_string())?;
-    Ok(salt)
 }

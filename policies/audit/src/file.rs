@@ -13,6 +13,7 @@ use crate::chain::{Hash, Head};
 use crate::checkpoint::Checkpoint;
 use crate::error::AuditError;
 use crate::key::{AuditKey, PublicKey};
+use crate::log::KeyAgain;
 use crate::tail::{Entry, Tail};
 
 pub(crate) mod erase;
@@ -70,6 +71,7 @@ pub(crate) struct Opening {
     pub(crate) new_log_id: [u8; 16],
     pub(crate) checkpoint_every: u64,
     pub(crate) lock_wait: Duration,
+    pub(crate) key_again: Option<KeyAgain>,
 }
 
 /// The log, open for adding to it.
@@ -85,12 +87,13 @@ pub(crate) struct LogFile {
     last_at: Option<Timestamp>,
     /// Checkpoints that were made and not yet taken away to be copied.
     made: Vec<Checkpoint>,
+    key_again: Option<KeyAgain>,
 }
 
 impl LogFile {
     /// Opens the log, or makes it (mode 0600) with this id. A log of an older format grows into this one.
     pub(crate) fn open(path: &Path, opening: Opening) -> Result<Self, AuditError> {
-        let Opening { key, new_log_id, checkpoint_every, lock_wait } = opening;
+        let Opening { key, new_log_id, checkpoint_every, lock_wait, key_again } = opening;
         make_private(path)?;
         let failed = |error: rusqlite::Error| AuditError::sqlite(path, &error);
         let mut connection =
@@ -141,6 +144,7 @@ impl LogFile {
             last: None,
             last_at: None,
             made: Vec::new(),
+            key_again,
         })
     }
 
@@ -166,12 +170,18 @@ impl LogFile {
     }
 
     fn transact<T>(&mut self, work: impl FnOnce(&mut Tail<'_>) -> Result<T, Fault>) -> Result<T, Fault> {
-        let Self { connection, path, log_id, key, checkpoint_every, last, last_at, made } = self;
+        let Self { connection, path, log_id, key, checkpoint_every, last, last_at, made, key_again } = self;
         // The write lock comes first: between reading the head and writing the next record no other process may write.
         let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
         let stored = stored_head(&transaction)?;
         let undercut = last.is_some_and(|last| stored.head.seq < last.seq);
         let known = last.is_some_and(|last| stored.head == last);
+        if stored.key_id != key.public().id()
+            && let Some(new) = key_again.as_ref().and_then(|again| again(&stored.key_id))
+            && rotate::leads_to(&transaction, log_id, &key.public(), &new.public())?
+        {
+            *key = new;
+        }
         let signed_by = key.public();
         if !undercut && stored.key_id != signed_by.id() {
             let (path, given) = (path.display().to_string(), signed_by.id());

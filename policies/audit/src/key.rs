@@ -37,7 +37,11 @@ impl AuditKey {
         Self::load(path)?.ok_or_else(|| fault(path, "vanished while it was made; start again"))
     }
 
-    fn load(path: &Path) -> Result<Option<Self>, AuditError> {
+    /// The key in this file; none when there is no such file.
+    ///
+    /// # Errors
+    /// When the file may be read by others or does not hold a key.
+    pub fn load(path: &Path) -> Result<Option<Self>, AuditError> {
         let mut file = match File::open(path) {
             Ok(file) => file,
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),

@@ -39,6 +39,7 @@ mod key;
 mod liveness;
 mod log;
 mod merkle;
+mod proof;
 mod question;
 mod reader;
 mod record;
@@ -57,6 +58,8 @@ mod key_tests;
 #[cfg(test)]
 mod log_tests;
 #[cfg(test)]
+mod process_tests;
+#[cfg(test)]
 mod reader_tests;
 #[cfg(test)]
 mod record_tests;
@@ -64,6 +67,8 @@ mod record_tests;
 mod search_tests;
 #[cfg(test)]
 mod segment_tests;
+#[cfg(test)]
+mod tamper_tests;
 #[cfg(test)]
 mod test_log;
 #[cfg(test)]
@@ -78,7 +83,8 @@ pub use file::erase::{Erase, Erased};
 pub use file::retain::Retained;
 pub use key::{AuditKey, PublicKey};
 pub use liveness::{Alive, Liveness};
-pub use log::{Settings, SqliteAudit};
+pub use log::{KeyAgain, Settings, SqliteAudit};
+pub use proof::Proof;
 pub use question::{Integrity, QuestionRecord};
 pub use reader::{AuditReader, Filter, Page, QuestionFile, QuestionLine, Sealed};
 pub use record::Kind;

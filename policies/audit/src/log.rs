@@ -25,6 +25,9 @@ use crate::tail::{Closes, Entry};
 use crate::text::Salts;
 use crate::writer::{CopyPlace, Job, Outcome, Pending, Writer};
 
+/// Finds the key with an id.
+pub type KeyAgain = Box<dyn Fn(&str) -> Option<AuditKey> + Send>;
+
 /// How a log is opened.
 pub struct Settings {
     /// The key that signs.
@@ -39,6 +42,8 @@ pub struct Settings {
     pub lock_wait: Duration,
     /// Which process this is, for each begin record: a question that never ended is told from one that still runs.
     pub process: Option<String>,
+    /// Asked for the key with an id when another process has signed with it: it changed the key.
+    pub key_again: Option<KeyAgain>,
     /// Where checkpoints are copied to.
     pub copies: Vec<Box<dyn CheckpointCopy>>,
 }
@@ -53,6 +58,7 @@ impl Settings {
             checkpoint_every: 1_000,
             lock_wait: Duration::from_secs(5),
             process: None,
+            key_again: None,
             copies: Vec::new(),
         }
     }
@@ -79,8 +85,8 @@ pub(crate) const PROCESS: &str = "process";
 impl SqliteAudit {
     /// Opens the log at this path, or makes it, and starts its writer.
     pub fn open(path: &Path, settings: Settings) -> Result<Self, AuditError> {
-        let Settings { key, new_log_id, salts, checkpoint_every, lock_wait, process, copies } = settings;
-        let file = LogFile::open(path, Opening { key, new_log_id, checkpoint_every, lock_wait })?;
+        let Settings { key, new_log_id, salts, checkpoint_every, lock_wait, process, key_again, copies } = settings;
+        let file = LogFile::open(path, Opening { key, new_log_id, checkpoint_every, lock_wait, key_again })?;
         let (sender, waiting) = channel();
         let transactions = Arc::new(AtomicU64::new(0));
         let copies = copies.into_iter().map(CopyPlace::new).collect();

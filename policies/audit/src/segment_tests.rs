@@ -378,3 +378,28 @@ fn a_record_from_before_the_last_is_kept_with_an_event_beside_it() {
     reader.export(&mut out).unwrap();
     assert_eq!(String::from_utf8(out).unwrap().matches("clock_went_back").count(), 2);
 }
+
+#[test]
+fn a_process_that_runs_while_another_changes_the_key_goes_on_with_the_new_one() {
+    let test = TestLog::new();
+    let again = |id: &str| Some(key(8)).filter(|key| key.public().id() == id);
+    let settings = Settings { key_again: Some(Box::new(again)), ..TestLog::settings() };
+    let (running, without) = (SqliteAudit::open(&test.path(), settings).unwrap(), test.open());
+    ask(&running, "q1");
+    rotate(&test.open(), 8);
+    ask(&running, "q2");
+    let error = block_on(without.begin(begin("q3"))).unwrap_err().to_string();
+    assert!(error.contains("was signed with key"), "{error}");
+    assert_eq!(test.verify(), Verdict::Whole { records: 7 });
+}
+
+#[test]
+fn a_key_that_was_put_in_without_a_statement_of_the_old_one_is_not_taken() {
+    let test = TestLog::new();
+    let again = |id: &str| Some(key(8)).filter(|key| key.public().id() == id);
+    let settings = Settings { key_again: Some(Box::new(again)), ..TestLog::settings() };
+    let running = SqliteAudit::open(&test.path(), settings).unwrap();
+    ask(&running, "q1");
+    test.tamper(&format!("UPDATE head SET key_id = '{}'", key(8).public().id()));
+    assert!(block_on(running.begin(begin("q2"))).is_err());
+}

@@ -5,6 +5,7 @@
 //! what the guard has admitted, and the front holds a second fence for the case that the guard is wrong.
 
 mod bundle;
+mod checkpoints;
 mod client;
 mod embedded;
 mod front;
@@ -14,6 +15,7 @@ pub mod native;
 mod remote;
 
 pub use bundle::{Bundle, BundleError, Manifest};
+pub use checkpoints::{keep_checkpoint, kept_checkpoints, make_checkpoint_table, newest_checkpoint};
 pub use client::{ClickHouseEngine, Endpoint, FenceUnproved, Proof, ProofFault, SecondFence, WriteError, Writer};
 pub use embedded::folder::{DataFolderError, EngineAddress, engine_address};
 pub use embedded::library::{LIBCHDB_VERSION, LibraryNotFound, LibrarySearch, cached_library};

@@ -57,6 +57,8 @@ pub(crate) enum AuditSubcommand {
         #[arg(long, requires = "principal")]
         conversations: bool,
     },
+    /// Make a new key and sign with it from here on; whoever trusts the old one can go on checking the log.
+    RotateKey,
     /// What was used: questions, rows, bytes and tokens of each principal on each day.
     Usage {
         /// From this day on (UTC).
@@ -145,6 +147,7 @@ impl From<AuditSubcommand> for AuditCommand {
             AuditSubcommand::Erase { questions, principal, conversations } => {
                 Self::Erase(EraseOptions { questions, principal, conversations })
             }
+            AuditSubcommand::RotateKey => Self::RotateKey,
             AuditSubcommand::Usage { from, to, principal, tenant } => {
                 Self::Usage(UsageQuery { from, to, principal, tenant })
             }

@@ -22,6 +22,7 @@ use crate::audit_log;
 use crate::clock::SystemClock;
 use crate::config::Config;
 use crate::output;
+use crate::policies::PolicyFiles;
 use crate::review::{AuditFiles, ReviewError, Reviewer, SearchQuery, UsageQuery};
 use crate::room::make_data_dir;
 
@@ -48,6 +49,8 @@ pub enum AuditCommand {
     },
     /// Erase texts of questions.
     Erase(EraseOptions),
+    /// Sign with a new key from here on.
+    RotateKey,
     /// What was used, by day.
     Usage(UsageQuery),
 }
@@ -89,27 +92,26 @@ pub async fn audit(
     json: bool,
     command: AuditCommand,
 ) -> Result<(), CommandError> {
-    if let AuditCommand::Replay { question, bundle } = command {
-        return replay::replay(config, principal, json, &question, bundle).await;
-    }
-    let desk = open(config, principal, json)?;
+    let desk = || open(config, principal, json);
     match command {
-        AuditCommand::List(query) => list(&desk, query).await,
-        AuditCommand::Show(question) => show(&desk, &question).await,
-        AuditCommand::Verify => verify(&desk).await,
-        AuditCommand::Export(options) => export::export(&desk, options).await,
-        AuditCommand::Erase(options) => erase::erase(config, &desk, options).await,
-        AuditCommand::Usage(query) => usage(&desk, query).await,
-        AuditCommand::Replay { .. } => Ok(()),
+        AuditCommand::List(query) => list(&desk()?, query).await,
+        AuditCommand::Show(question) => show(&desk()?, &question).await,
+        AuditCommand::Verify => verify(&desk()?).await,
+        AuditCommand::Export(options) => export::export(&desk()?, options).await,
+        AuditCommand::Erase(options) => erase::erase(config, &desk()?, options).await,
+        AuditCommand::Usage(query) => usage(&desk()?, query).await,
+        AuditCommand::Replay { question, bundle } => replay::replay(config, principal, json, &question, bundle).await,
+        AuditCommand::RotateKey => rotate_key(config).await,
     }
 }
 
 fn open(config: &Config, principal: Option<&str>, json: bool) -> Result<Desk, CommandError> {
-    let policies = Policies::builtin().map_err(failed)?;
+    let policies =
+        PolicyFiles::read(config.policies_dir.as_deref()).and_then(|files| files.policies()).map_err(failed)?;
     let principal = named(config, &policies, principal)?;
     make_data_dir(&config.data_dir).map_err(failed)?;
-    let log = audit_log::open(config).map_err(failed)?;
-    Ok(Desk { principal, policies, log, clock: SystemClock::start(), files: AuditFiles::of(config), json })
+    let log = audit_log::open(config, None).map_err(failed)?;
+    Ok(Desk { principal, policies, log, clock: SystemClock::start(), files: AuditFiles::of(config, None), json })
 }
 
 /// The principal that `--as` or the configuration names.
@@ -164,6 +166,17 @@ async fn usage(desk: &Desk, query: UsageQuery) -> Result<(), CommandError> {
     if desk.json { print::json(&serde_json::json!({ "usage": usage })) } else { print::usage(&usage) }
 }
 
+/// Makes a new key, has both sign that it follows the old one, and prints its public half. Whoever can read the old key can do it.
+async fn rotate_key(config: &Config) -> Result<(), CommandError> {
+    let at = SystemClock::start().now();
+    let public = audit_log::rotate_key(config, at, "command line").await.map_err(failed)?;
+    output::result(&format!(
+        "the log is signed with key {} from here on\npublic key: {public}\nkeep it where the service cannot write; the old one still checks the whole log",
+        public.id()
+    ))
+    .map_err(failed)
+}
+
 fn of_question(id: &str) -> BTreeMap<String, String> {
     [("question_id".to_owned(), id.chars().take(64).collect())].into()
 }
@@ -176,6 +189,7 @@ fn told(error: ReviewError) -> CommandError {
         | ReviewError::Unrecorded(_)
         | ReviewError::Log(_)
         | ReviewError::Unknown
+        | ReviewError::NoKey { .. }
         | ReviewError::Busy
         | ReviewError::Crashed(_) => failed(error),
     }

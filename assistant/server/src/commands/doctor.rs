@@ -1,8 +1,6 @@
 //! `sightline doctor`: what is missing on this machine, one line a check, each with what to do.
 
-use std::path::Path;
-
-use sightline_audit::{AuditKey, AuditReader, Verdict};
+use sightline_audit::{AuditKey, AuditReader, Check, Copied, Report as AuditReport, Verdict};
 use sightline_engine::{AdminSql, FenceUnproved, Proof};
 use sightline_guard::{Bounds, Mapping};
 use sightline_policies::{Limits, Policies};
@@ -11,9 +9,9 @@ use sightline_query::Catalogue;
 use super::engine::library;
 use super::{CommandError, failed};
 use crate::config::{Config, DEFAULT_USER};
-use crate::output;
 use crate::policies::{PolicyFiles, PolicyFilesError};
 use crate::stations::{Data, OWN_DATABASE, OpenError, Stations};
+use crate::{audit_copies, audit_log, output};
 
 /// Runs every check and prints its outcome.
 ///
@@ -27,17 +25,23 @@ pub async fn doctor(config: &Config) -> Result<(), CommandError> {
         Some(server) => report.ok("engine", &format!("a ClickHouse of your own at {}", server.url)),
         None => report.say("library", library(config).find().map(|path| path.display().to_string())),
     }
+    let mut copies = None;
     match Stations::open(config, Data::Own).await {
         Ok(stations) => {
             report.say("engine answers", stations.assistant.engine.ready().await.map(|()| "yes".to_owned()));
             report.ok("tenants with rows", &format!("{}", stations.assistant.tenants.len()));
             report.proofs(&stations.proofs);
+            copies = Some(audit_copies::copied(config, stations.writer.as_ref()).await);
             stations.close().await;
         }
         Err(OpenError::Fence(FenceUnproved { proofs })) => report.proofs(&proofs),
         Err(error) => report.bad("engine", &error.to_string()),
     }
-    audit(config, &mut report);
+    let copies = match copies {
+        Some(copies) => copies,
+        None => audit_copies::copied(config, None).await,
+    };
+    audit(config, copies, &mut report);
     report.end()
 }
 
@@ -77,25 +81,33 @@ fn widest(policies: &Policies) -> Bounds {
     }
 }
 
-fn audit(config: &Config, report: &mut Report) {
-    let inside = config.data_dir.join("audit.key");
-    let key_file = config.audit_key_file.as_deref().unwrap_or(&inside);
+fn audit(config: &Config, copies: Vec<Result<Copied, String>>, report: &mut Report) {
     if config.audit_key_file.is_none() {
         report.ok("audit key", "lies in the data folder; set `audit.key_file` to a place the service cannot write, so that the log proves more");
     }
-    match verified(config, key_file) {
-        Ok(Verdict::Broken(broken)) => report.bad("audit log", &Verdict::Broken(broken).to_string()),
-        Ok(whole) => report.ok("audit log", &whole.to_string()),
+    let mut readable = Vec::new();
+    for copy in copies {
+        match copy {
+            Ok(copied) => readable.push(copied),
+            Err(what) => report.bad("audit copy", &what),
+        }
+    }
+    match verified(config, &readable) {
+        Ok(AuditReport { verdict: broken @ Verdict::Broken(_), .. }) => report.bad("audit log", &broken.to_string()),
+        Ok(whole) => {
+            report.ok("audit log", &whole.verdict.to_string());
+            report.ok("audit copies", &format!("{} checkpoints of second places fit", whole.compared));
+        }
         Err(error) => report.bad("audit log", &error),
     }
 }
 
-fn verified(config: &Config, key_file: &Path) -> Result<Verdict, String> {
-    let mut random = [0_u8; 32];
-    getrandom::fill(&mut random).map_err(|error| error.to_string())?;
-    let key = AuditKey::load_or_create(key_file, random).map_err(|error| error.to_string())?;
-    let reader = AuditReader::open(&config.data_dir.join("audit.db")).map_err(|error| error.to_string())?;
-    reader.verify(&key.public()).map_err(|error| error.to_string())
+fn verified(config: &Config, copies: &[Copied]) -> Result<AuditReport, String> {
+    let file = audit_log::key_file(config);
+    let key = AuditKey::load(&file).map_err(|error| error.to_string())?;
+    let key = key.ok_or_else(|| format!("key file `{}` is not there", file.display()))?.public();
+    let reader = AuditReader::open(&audit_log::path(config)).map_err(|error| error.to_string())?;
+    reader.examine(&Check { key: &key, copies, now: None }).map_err(|error| error.to_string())
 }
 
 #[derive(Default)]

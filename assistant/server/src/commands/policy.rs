@@ -179,6 +179,7 @@ fn job(user: &str, principal: &Principal, known_tenants: &BTreeSet<String>) -> A
     };
     Arc::new(JobRows {
         job_id: String::new(),
+        cluster: String::new(),
         user: user.to_owned(),
         tenant: tenants.first().cloned().unwrap_or_default(),
         cluster: String::new(),

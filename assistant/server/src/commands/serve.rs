@@ -10,6 +10,7 @@ use super::demo::{self, Login};
 use super::{CommandError, failed};
 use crate::answers::Answers;
 use crate::config::Config;
+use crate::heartbeat::Heartbeat;
 use crate::http::{Service, Site, bind, router, serve as serve_http};
 use crate::identity::{Identity, IdentityStore};
 use crate::output;
@@ -47,6 +48,7 @@ pub async fn serve(config: &Config, with_demo: bool) -> Result<(), CommandError>
     let identity = Identity::new(store, &stations.assistant);
     let site = Site::new(config.public_url.as_deref());
     let service = Service::new(Arc::clone(&stations.assistant), Arc::clone(&stations.audit), identity, site, answers);
+    let heartbeat = Heartbeat::start(&stations, config.heartbeat_seconds).await;
     let sweeping = tokio::spawn({
         let service = service.clone();
         async move {
@@ -67,6 +69,7 @@ pub async fn serve(config: &Config, with_demo: bool) -> Result<(), CommandError>
         watch.abort();
     }
     service.identity().record_last_failures().await;
+    heartbeat.stop().await;
     drop(service);
     stations.close().await;
     Ok(())
@@ -109,7 +112,7 @@ fn asked_to_stop() -> Result<impl Future<Output = ()>, CommandError> {
 
 fn banner(address: &str, logins: &[Login]) -> String {
     let mut text = format!(
-        "\nSightline listens on http://{address}\n\nLogins (paste a token into the page, or send it as a bearer token):\n"
+        "\nSightline listens on http://{address}\n\nLogins (log in to the page with a token, or send it as a bearer token):\n"
     );
     for login in logins {
         text.push_str(&format!("  {:<20} {}\n", login.principal, login.token));

@@ -142,7 +142,7 @@ impl From<ReviewError> for Problem {
                 return Self::new(StatusCode::SERVICE_UNAVAILABLE, error.to_string()).retry_after(BUSY_RETRY_S);
             }
             ReviewError::Unrecorded(unavailable) => return Self::audit(unavailable),
-            ReviewError::Log(_) | ReviewError::Crashed(_) => {
+            ReviewError::Log(_) | ReviewError::NoKey { .. } | ReviewError::Crashed(_) => {
                 tracing::error!(%error, "the audit log could not be looked into");
                 return Self::new(
                     StatusCode::SERVICE_UNAVAILABLE,

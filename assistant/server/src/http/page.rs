@@ -13,6 +13,11 @@ pub(super) async fn script() -> impl IntoResponse {
     ([(header::CONTENT_TYPE, "text/javascript; charset=utf-8")], include_str!("../../../web/app.js"))
 }
 
+/// `GET /session.js`.
+pub(super) async fn session() -> impl IntoResponse {
+    ([(header::CONTENT_TYPE, "text/javascript; charset=utf-8")], include_str!("../../../web/session.js"))
+}
+
 /// `GET /app.css`.
 pub(super) async fn style() -> impl IntoResponse {
     ([(header::CONTENT_TYPE, "text/css; charset=utf-8")], include_str!("../../../web/app.css"))

@@ -10,6 +10,7 @@ pub fn routes() -> Vec<Route> {
     vec![
         Route::public(Verb::Get, "/", page, page::index),
         Route::public(Verb::Get, "/app.js", page, page::script),
+        Route::public(Verb::Get, "/session.js", page, page::session),
         Route::public(Verb::Get, "/app.css", page, page::style),
         Route::public(Verb::Get, "/healthz", health, health::healthz),
         Route::public(Verb::Get, "/readyz", health, health::readyz),

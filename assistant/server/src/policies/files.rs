@@ -1,6 +1,6 @@
 //! The policies of a site as they lie on the disk: a folder with rules, limits, principals and identity providers, read as a whole.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use sha2::{Digest as _, Sha256};
 use sightline_policies::{Fault, Policies, Source, Sources};
@@ -22,7 +22,6 @@ struct Text {
 /// The texts of a policy set as they were read; what a folder does not have is the shipped one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PolicyFiles {
-    dir: Option<PathBuf>,
     rules: Option<Vec<Text>>,
     limits: Option<Text>,
     principals: Option<Text>,
@@ -44,7 +43,7 @@ impl PolicyFiles {
     /// Everything that cannot be read, and every file that would be passed over in silence.
     pub fn read(dir: Option<&Path>) -> Result<Self, PolicyFilesError> {
         let Some(dir) = dir else {
-            return Ok(Self { dir: None, rules: None, limits: None, principals: None, identity: None });
+            return Ok(Self { rules: None, limits: None, principals: None, identity: None });
         };
         let mut faults = Vec::new();
         refuse_strangers(dir, &mut faults);
@@ -55,7 +54,7 @@ impl PolicyFiles {
                 "it is missing; say who there is (the principals that ship with the program are those of its demo)";
             faults.push(fault(&dir.join("principals.toml"), what));
         }
-        let files = Self { dir: Some(dir.to_owned()), rules, limits, principals, identity };
+        let files = Self { rules, limits, principals, identity };
         if faults.is_empty() { Ok(files) } else { Err(PolicyFilesError { faults }) }
     }
 
@@ -64,28 +63,42 @@ impl PolicyFiles {
     /// # Errors
     /// Every fault of every file.
     pub fn policies(&self) -> Result<Policies, PolicyFilesError> {
-        let shipped = Sources::SHIPPED;
-        let rules: Option<Vec<Source<'_>>> = self.rules.as_ref().map(|texts| texts.iter().map(Text::source).collect());
-        let sources = Sources {
-            schema: shipped.schema,
-            rules: rules.as_deref().unwrap_or(shipped.rules),
-            limits: self.limits.as_ref().map_or(shipped.limits, Text::source),
-            principals: self.principals.as_ref().map_or(shipped.principals, Text::source),
-            identity: self.identity.as_ref().map(Text::source),
-        };
-        Policies::from_sources(&sources).map_err(|errors| PolicyFilesError { faults: errors.faults().to_vec() })
+        let rules = self.rules();
+        Policies::from_sources(&self.sources(&rules))
+            .map_err(|errors| PolicyFilesError { faults: errors.faults().to_vec() })
     }
 
-    /// What the texts are known by: SHA-256 over every name and text, hex. Shipped texts count as none.
+    /// What the policies are known by: SHA-256 over the name and text of every part, the shipped ones among them, hex.
     pub fn digest(&self) -> String {
+        let rules = self.rules();
+        let Sources { schema, rules, limits, principals, identity } = self.sources(&rules);
         let mut digest = Sha256::new();
-        for Text { name, text } in self.texts() {
+        for Source { name, text } in [schema].iter().chain(rules).chain([&limits, &principals]).chain(&identity) {
             for part in [name, text] {
                 digest.update((part.len() as u64).to_be_bytes());
                 digest.update(part.as_bytes());
             }
         }
         hex::encode(digest.finalize())
+    }
+
+    fn rules(&self) -> Vec<Source<'_>> {
+        match &self.rules {
+            Some(texts) => texts.iter().map(Text::source).collect(),
+            None => Sources::SHIPPED.rules.to_vec(),
+        }
+    }
+
+    /// What holds: the texts that were read, and the shipped ones where there are none.
+    fn sources<'a>(&'a self, rules: &'a [Source<'a>]) -> Sources<'a> {
+        let shipped = Sources::SHIPPED;
+        Sources {
+            schema: shipped.schema,
+            rules,
+            limits: self.limits.as_ref().map_or(shipped.limits, Text::source),
+            principals: self.principals.as_ref().map_or(shipped.principals, Text::source),
+            identity: self.identity.as_ref().map(Text::source),
+        }
     }
 
     /// The files that were read, in the order of their names.
@@ -98,14 +111,18 @@ impl PolicyFiles {
         let file = |text: &Option<Text>, otherwise: &str| {
             text.as_ref().map_or_else(|| otherwise.to_owned(), |text| text.name.clone())
         };
-        let rules = match (&self.rules, &self.dir) {
-            (Some(texts), _) => texts.iter().map(|text| text.name.as_str()).collect::<Vec<_>>().join(", "),
-            (None, _) => "the shipped ones".to_owned(),
+        let rules = match &self.rules {
+            Some(texts) => texts.iter().map(|text| text.name.as_str()).collect::<Vec<_>>().join(", "),
+            None => "the shipped ones".to_owned(),
         };
+        let mut principals = file(&self.principals, "the shipped ones");
+        if self.principals.as_ref().is_none_or(|text| text.text == Sources::SHIPPED.principals.text) {
+            principals.push_str(", those of the demo");
+        }
         [
             ("rules", rules),
             ("limits", file(&self.limits, "the shipped ones")),
-            ("principals", file(&self.principals, "the shipped ones, which are those of the demo")),
+            ("principals", principals),
             ("identity", file(&self.identity, "none; people come by token alone")),
         ]
     }

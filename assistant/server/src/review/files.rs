@@ -1,31 +1,32 @@
 //! Where the log lies, and reading it away from the threads that serve requests.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
-use sightline_audit::AuditReader;
+use jiff::Timestamp;
+use sightline_audit::{AuditKey, AuditReader, Check, Copied, Liveness};
+use sightline_core::Clock as _;
+use sightline_engine::Writer;
 use tokio::sync::Semaphore;
 
-use super::{ReviewError, Verification};
+use super::{Remark, ReviewError, Verification};
+use crate::clock::SystemClock;
 use crate::config::Config;
+use crate::{audit_copies, audit_log, process};
 
 /// The files of the audit log.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct AuditFiles {
     config: Arc<Config>,
+    /// Reads the copy of the checkpoints that lies in the embedded engine.
+    writer: Option<Writer>,
     /// Verifying reads every record; one at a time is enough work.
     verifying: Arc<Semaphore>,
 }
 
 impl AuditFiles {
-    /// Those that this configuration names.
-    pub fn of(config: &Config) -> Self {
-        Self { config: Arc::new(config.clone()), verifying: Arc::new(Semaphore::new(1)) }
-    }
-
-    /// The log's file.
-    pub fn path(&self) -> PathBuf {
-        self.config.data_dir.join("audit.db")
+    /// Those that this configuration names, and the embedded engine where that runs.
+    pub fn of(config: &Config, writer: Option<Writer>) -> Self {
+        Self { config: Arc::new(config.clone()), writer, verifying: Arc::new(Semaphore::new(1)) }
     }
 
     /// Opens the log for reading and does this with it, on a thread that may wait.
@@ -36,18 +37,44 @@ impl AuditFiles {
         &self,
         work: impl FnOnce(&AuditReader) -> Result<T, ReviewError> + Send + 'static,
     ) -> Result<T, ReviewError> {
-        let path = self.path();
-        let reading = tokio::task::spawn_blocking(move || work(&crate::audit_log::reader(&path)?));
+        let path = audit_log::path(&self.config);
+        let now = SystemClock::start().now();
+        let reading = tokio::task::spawn_blocking(move || {
+            let reader = AuditReader::open(&path)?.with_liveness(Liveness::new(now, Box::new(process::alive)));
+            work(&reader)
+        });
         reading.await.map_err(|error| ReviewError::Crashed(error.to_string()))?
     }
 
     /// Verifies the whole log against its key and the copies of its checkpoints.
     ///
     /// # Errors
-    /// When somebody else does, or the log, its key or a copy cannot be read.
+    /// When somebody else does, or the log or its key cannot be read. A copy that cannot be read is a remark.
     pub async fn verify(&self) -> Result<Verification, ReviewError> {
         let _one = Arc::clone(&self.verifying).try_acquire_owned().map_err(|_| ReviewError::Busy)?;
+        let mut copies = Vec::new();
+        let mut remarks = Vec::new();
+        for copy in audit_copies::copied(&self.config, self.writer.as_ref()).await {
+            match copy {
+                Ok(copied) => copies.push(copied),
+                Err(what) => remarks.push(Remark { seq: None, what }),
+            }
+        }
         let config = Arc::clone(&self.config);
-        self.read(move |reader| Ok(crate::audit_log::examine(&config, reader)?.into())).await
+        let now = SystemClock::start().now();
+        let mut found = self.read(move |reader| examine(&config, reader, &copies, now)).await?;
+        found.notes.extend(remarks);
+        Ok(found)
     }
+}
+
+fn examine(
+    config: &Config,
+    reader: &AuditReader,
+    copies: &[Copied],
+    now: Timestamp,
+) -> Result<Verification, ReviewError> {
+    let file = audit_log::key_file(config);
+    let key = AuditKey::load(&file)?.ok_or_else(|| ReviewError::NoKey { file: file.display().to_string() })?;
+    Ok(reader.examine(&Check { key: &key.public(), copies, now: Some(now) })?.into())
 }

@@ -13,7 +13,8 @@ use crate::{AuditKey, AuditReader, Settings, Verdict};
 
 fn open(path: &Path) -> Result<LogFile, AuditError> {
     let Settings { key, new_log_id, checkpoint_every, .. } = TestLog::settings();
-    LogFile::open(path, Opening { key, new_log_id, checkpoint_every, lock_wait: Duration::from_millis(20) })
+    let key_again = None;
+    LogFile::open(path, Opening { key, new_log_id, checkpoint_every, lock_wait: Duration::from_millis(20), key_again })
 }
 
 /// The error with the log's path taken out.
@@ -119,7 +120,7 @@ fn a_log_signed_with_another_key_is_not_continued() {
     let test = TestLog::with_questions(1);
     let other = AuditKey::from_secret([8; 32]);
     let lock_wait = Duration::from_millis(20);
-    let opening = Opening { key: other, new_log_id: [0; 16], checkpoint_every: 4, lock_wait };
+    let opening = Opening { key: other, new_log_id: [0; 16], checkpoint_every: 4, lock_wait, key_again: None };
     let error = LogFile::open(&test.path(), opening).err().unwrap();
     let [mine, given] = [TestLog::public_key().id(), AuditKey::from_secret([8; 32]).public().id()];
     assert_eq!(

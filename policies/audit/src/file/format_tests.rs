@@ -117,7 +117,10 @@ fn an_old_log_that_was_tampered_with_is_found_before_and_after_it_has_grown() {
         assert!(matches!(before, Verdict::Broken(_)), "{sql}");
         let Settings { key, new_log_id, .. } = TestLog::settings();
         let lock_wait = Duration::from_millis(20);
-        drop(LogFile::open(&test.path(), Opening { key, new_log_id, checkpoint_every: 4, lock_wait }).unwrap());
+        drop(
+            LogFile::open(&test.path(), Opening { key, new_log_id, checkpoint_every: 4, lock_wait, key_again: None })
+                .unwrap(),
+        );
         assert_eq!(format(&test), schema::FORMAT);
         assert_eq!(test.verify(), before, "{sql}");
     }

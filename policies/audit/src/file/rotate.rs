@@ -3,12 +3,30 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
+use rusqlite::Connection;
 use sightline_model::audit::{Event, EventKind, EventOutcome};
 
 use super::LogFile;
 use crate::error::AuditError;
-use crate::key::AuditKey;
+use crate::key::{AuditKey, PublicKey};
+use crate::rotation::Rotation;
 use crate::tail::Entry;
+
+/// Whether another process changed this key into that one, step by step with the signatures of both sides.
+pub(super) fn leads_to(
+    connection: &Connection,
+    log_id: &[u8; 16],
+    from: &PublicKey,
+    to: &PublicKey,
+) -> rusqlite::Result<bool> {
+    let mut key = *from;
+    for rotation in Rotation::all(connection)? {
+        if rotation.old == key && rotation.is_signed(log_id) {
+            key = rotation.new;
+        }
+    }
+    Ok(key == *to)
+}
 
 impl LogFile {
     /// From here on this key signs.

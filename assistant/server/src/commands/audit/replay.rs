@@ -46,7 +46,8 @@ async fn on(
     reviewer.record(Action::ReplayAudit, EventKind::AuditReplayed, of_question(question)).await.map_err(told)?;
     let of = QuestionId::new(question);
     let id = of.clone();
-    let found = AuditFiles::of(config).read(move |reader| Ok(reader.question_record(&id)?)).await.map_err(told)?;
+    let found =
+        AuditFiles::of(config, None).read(move |reader| Ok(reader.question_record(&id)?)).await.map_err(told)?;
     let record = found.ok_or_else(|| told(ReviewError::Unknown))?;
     let request = ReplayRequest {
         id: QuestionId::new(assistant.ids.next()),
