@@ -10,12 +10,12 @@ use sightline_model::audit::{AuditLog, Event, EventKind, EventOutcome};
 use sightline_policies::Policies;
 
 use super::{CommandError, failed};
+use crate::audit_log;
 use crate::clock::SystemClock;
 use crate::config::Config;
 use crate::identity::{IdentityStore, NewToken, Token, TokenOrder, TokenState};
 use crate::output;
 use crate::room::make_data_dir;
-use crate::stations::audit_log;
 
 /// How long a token holds unless told otherwise.
 const DEFAULT_EXPIRY: SignedDuration = SignedDuration::from_hours(90 * 24);
@@ -155,7 +155,7 @@ fn expiry(text: Option<&str>, now: Timestamp) -> Result<Option<Timestamp>, Comma
 
 async fn new(config: &Config, store: &IdentityStore, order: &TokenOrder) -> Result<(), CommandError> {
     // Opened before the token is made: where nothing can be recorded, nothing is made.
-    let audit = audit_log(config).map_err(failed)?;
+    let audit = audit_log::open(config, None).map_err(failed)?;
     let made = store.new_token(order).map_err(failed)?;
     if let Err(error) = record_created(&audit, order, &made).await {
         // Nobody has seen it; it is ended all the same.
@@ -181,7 +181,7 @@ async fn record_revoked(config: &Config, revoked: &[Token], now: Timestamp) -> R
     }
     let unrecorded =
         |error: CommandError| CommandError::Failed(format!("it is revoked, but that could not be recorded: {error}"));
-    let audit = audit_log(config).map_err(|error| unrecorded(failed(error)))?;
+    let audit = audit_log::open(config, None).map_err(|error| unrecorded(failed(error)))?;
     for token in revoked {
         let detail = [("token_id", token.id.clone()), ("for", token.principal.clone()), ("label", token.label.clone())];
         audit.event(event(EventKind::TokenRevoked, now, detail)).await.map_err(|error| unrecorded(failed(error)))?;
