@@ -5,4 +5,5 @@
 
 pub mod bench;
 pub mod guarded;
+pub mod isolation;
 mod stations;

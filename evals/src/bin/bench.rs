@@ -1,5 +1,6 @@
 //! `make bench`: starts the real service on the demo fleet, asks, and prints what it took; then what the guard costs, on the same
-//! engine. `bench guarded` does the second only.
+//! engine. `bench guarded` does the second only; `bench isolation` asks instead about a job of another tenant and one that does not
+//! exist, and says whether the time tells them apart.
 
 use std::error::Error;
 use std::io::{BufRead, BufReader, Write as _};
@@ -16,6 +17,12 @@ use sightline_evals::guarded::guarded;
 const TIMES: usize = 5;
 /// How often the engine is asked for nothing.
 const ROUND_TRIPS: usize = 200;
+/// How often each of the two jobs is asked about, after some asks that do not count.
+const ISOLATION_TIMES: usize = 200;
+const ISOLATION_WARM_UP: usize = 10;
+/// A job of the demo's other tenant, and one of nobody, as long.
+const FOREIGN_JOB: &str = "J201";
+const NO_JOB: &str = "J291";
 /// What is asked, as operator@atlas.
 const QUESTIONS: [&str; 4] = [
     "Why was training job J123 slow yesterday?",
@@ -49,9 +56,15 @@ async fn bench() -> Result<(), Box<dyn Error>> {
         return Err("build the binary first: cargo build --release --package sightline".into());
     }
     let data_dir = PathBuf::from("target/bench-data");
-    let service = start(&binary, &data_dir)?;
+    let part = std::env::args().nth(1);
+    if part.as_deref() == Some("isolation") {
+        let policies = patient_policies(&data_dir)?;
+        let service = start(&binary, &data_dir, Some(&policies))?;
+        return isolation(&service).await;
+    }
+    let service = start(&binary, &data_dir, None)?;
     let address = engine_address(&data_dir)?.ok_or("the engine does not run")?;
-    if std::env::args().nth(1).as_deref() != Some("guarded") {
+    if part.as_deref() != Some("guarded") {
         questions(&binary, &data_dir, &service).await?;
     }
     std::io::stdout().write_all(guarded(&address).await?.as_bytes())?;
@@ -70,9 +83,57 @@ async fn questions(binary: &Path, data_dir: &Path, service: &Service) -> Result<
     Ok(())
 }
 
+/// The shipped principals and limits, but for how often one may ask: what is measured is the answer, not the wait.
+fn patient_policies(data_dir: &Path) -> Result<PathBuf, Box<dyn Error>> {
+    let folder = data_dir.join("policies");
+    std::fs::create_dir_all(&folder)?;
+    std::fs::write(folder.join("principals.toml"), include_str!("../../../policies/principals.toml"))?;
+    let patient = |line: &str| match line.split_once(" = ") {
+        Some(("questions_per_minute", _)) => "questions_per_minute = 100_000".to_owned(),
+        Some(_) | None => line.to_owned(),
+    };
+    let limits: Vec<String> = include_str!("../../../policies/limits.toml").lines().map(patient).collect();
+    std::fs::write(folder.join("limits.toml"), limits.join("\n"))?;
+    Ok(folder)
+}
+
+/// Asks about both jobs in turn, and prints what their times say.
+async fn isolation(service: &Service) -> Result<(), Box<dyn Error>> {
+    let client = reqwest::Client::new();
+    let [mut foreign, mut unknown] = [Vec::new(), Vec::new()];
+    for round in 0..ISOLATION_TIMES + ISOLATION_WARM_UP {
+        // Each is the first of a pair as often as the other.
+        let pair = if round % 2 == 0 { [FOREIGN_JOB, NO_JOB] } else { [NO_JOB, FOREIGN_JOB] };
+        for job in pair {
+            let question = format!("Why was training job {job} slow yesterday?");
+            let started = Instant::now();
+            let request = client
+                .post(format!("{}/v1/chat", service.url))
+                .bearer_auth(&service.token)
+                .json(&json!({ "question": question }));
+            let answer: Value = request.send().await?.error_for_status()?.json().await?;
+            let took = started.elapsed().as_secs_f64() * 1000.0;
+            if answer.get("outcome").and_then(Value::as_str) == Some("answered") {
+                return Err(format!("`{question}` was answered, so the job is the asker's: {answer}").into());
+            }
+            let times = if job == FOREIGN_JOB { &mut foreign } else { &mut unknown };
+            if round >= ISOLATION_WARM_UP {
+                times.push(took);
+            }
+        }
+    }
+    let said = sightline_evals::isolation::report(&foreign, &unknown).ok_or("nothing was measured")?;
+    std::io::stdout().write_all(said.as_bytes())?;
+    Ok(())
+}
+
 /// Starts `serve --demo` and reads its address and the operator's token from what it prints.
-fn start(binary: &Path, data_dir: &Path) -> Result<Service, Box<dyn Error>> {
-    let mut child = Command::new(binary)
+fn start(binary: &Path, data_dir: &Path, policies: Option<&Path>) -> Result<Service, Box<dyn Error>> {
+    let mut command = Command::new(binary);
+    if let Some(policies) = policies {
+        command.env("SIGHTLINE_POLICIES_DIR", policies);
+    }
+    let mut child = command
         .arg("--data-dir")
         .arg(data_dir)
         .args(["--listen", "127.0.0.1:0", "serve", "--demo"])
