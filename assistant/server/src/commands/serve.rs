@@ -46,6 +46,10 @@ pub async fn serve(config: &Config, with_demo: bool) -> Result<(), CommandError>
     };
     serve_http(listener, router(service), stop).await;
     heartbeat.stop().await;
+    if let Some(copies) = &stations.copies {
+        // The engine that takes them is about to end.
+        copies.finish().await;
+    }
     stations.close().await;
     Ok(())
 }
