@@ -13,6 +13,8 @@ const DEFAULT_LISTEN: &str = "127.0.0.1:8787";
 const DEFAULT_DATA_DIR: &str = "./.sightline";
 /// How long evidence points and conversations are kept unless told otherwise.
 const DEFAULT_KEEP_DAYS: KeepDays = KeepDays { evidence: 30, conversations: 90 };
+/// What stands for a wrong number of days of the audit log until the fault is mended.
+const DEFAULT_AUDIT_KEEP_DAYS: i64 = 3650;
 /// How often the service writes a heartbeat to the audit log unless told otherwise.
 const DEFAULT_HEARTBEAT_SECONDS: u64 = 60;
 
@@ -76,6 +78,7 @@ struct RawAudit {
     key_file: Option<PathBuf>,
     checkpoint_copy: Option<PathBuf>,
     heartbeat_seconds: Option<String>,
+    keep_days: Option<String>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -128,6 +131,8 @@ pub struct Config {
     pub audit_key_file: Option<PathBuf>,
     /// A file that the audit log's checkpoints are copied to.
     pub checkpoint_copy: Option<PathBuf>,
+    /// Days for which the audit log keeps records; all of them when not set.
+    pub audit_keep_days: Option<i64>,
     /// Seconds between two heartbeats of the service in the audit log.
     pub heartbeat_seconds: u64,
     /// The principal of the command line, without `--as`.
@@ -209,6 +214,7 @@ fn overlay(raw: RawConfig, env: &dyn Fn(&str) -> Option<String>) -> RawConfig {
             key_file: path("SIGHTLINE_AUDIT_KEY_FILE", audit.key_file),
             checkpoint_copy: path("SIGHTLINE_AUDIT_CHECKPOINT_COPY", audit.checkpoint_copy),
             heartbeat_seconds: text("SIGHTLINE_AUDIT_HEARTBEAT_SECONDS", audit.heartbeat_seconds),
+            keep_days: text("SIGHTLINE_AUDIT_KEEP_DAYS", audit.keep_days),
         },
         cli: RawCli { principal: text("SIGHTLINE_CLI_PRINCIPAL", cli.principal) },
         evidence: RawKept { keep_days: text("SIGHTLINE_EVIDENCE_KEEP_DAYS", evidence.keep_days) },
@@ -238,6 +244,10 @@ fn check(raw: RawConfig, flags: &Flags) -> Result<Config, ConfigError> {
         evidence: days("evidence", evidence, DEFAULT_KEEP_DAYS.evidence),
         conversations: days("conversations", conversations, DEFAULT_KEEP_DAYS.conversations),
     };
+    let audit_keep_days = audit
+        .keep_days
+        .is_some()
+        .then(|| days("audit", RawKept { keep_days: audit.keep_days }, DEFAULT_AUDIT_KEEP_DAYS));
     let heartbeat_seconds = match audit.heartbeat_seconds.as_deref().map(str::parse::<u64>) {
         None => DEFAULT_HEARTBEAT_SECONDS,
         Some(Ok(seconds)) if (1..=3600).contains(&seconds) => seconds,
@@ -273,6 +283,7 @@ fn check(raw: RawConfig, flags: &Flags) -> Result<Config, ConfigError> {
             audit_key_file: audit.key_file,
             checkpoint_copy: audit.checkpoint_copy,
             heartbeat_seconds,
+            audit_keep_days,
             cli_principal: cli.principal,
             keep_days,
             public_url: server.public_url,

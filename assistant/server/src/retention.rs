@@ -1,7 +1,10 @@
 //! Letting go, on time, of what is kept for so many days only: at the start of the service and every hour, and recorded.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use jiff::{Timestamp, ToSpan as _};
+use sightline_audit::{AuditError, SqliteAudit};
 use sightline_core::Clock;
 use sightline_model::audit::{AuditLog, Event, EventKind, EventOutcome};
 
@@ -44,13 +47,29 @@ pub(crate) async fn sweep(
     Ok(swept)
 }
 
+/// The audit log, and for how many days it keeps records.
+pub(crate) struct KeptLog {
+    pub(crate) log: Arc<SqliteAudit>,
+    pub(crate) keep_days: Option<i64>,
+}
+
 /// Sweeps now and every hour, until it is dropped.
-pub(crate) async fn keep_sweeping(answers: &Answers, audit: &dyn AuditLog, clock: &dyn Clock) {
+pub(crate) async fn keep_sweeping(answers: &Answers, audit: &dyn AuditLog, clock: &dyn Clock, kept: KeptLog) {
     let mut hourly = tokio::time::interval(EVERY);
     loop {
         hourly.tick().await;
         if let Err(error) = sweep(answers, audit, clock, "service").await {
             tracing::error!(%error, "what is past its days could not be let go of; it is tried again in an hour");
         }
+        if let Err(error) = sweep_log(&kept, clock.now()).await {
+            tracing::error!(%error, "old records could not be taken out of the audit log; it is tried again in an hour");
+        }
     }
+}
+
+/// Takes whole segments out of the log that ended before its days. The log records it together with it.
+async fn sweep_log(kept: &KeptLog, now: Timestamp) -> Result<(), AuditError> {
+    let Some(days) = kept.keep_days else { return Ok(()) };
+    let until = now.checked_sub((days * 24).hours()).unwrap_or(Timestamp::MIN);
+    kept.log.retain(until, now, "retention".to_owned()).await.map(drop)
 }

@@ -15,7 +15,7 @@ use crate::http::{Service, Site, bind, router, serve as serve_http};
 use crate::identity::{Identity, IdentityStore};
 use crate::output;
 use crate::policies::PolicyWatch;
-use crate::retention;
+use crate::retention::{self, KeptLog};
 use crate::room::Room;
 use crate::stations::{Data, Stations};
 
@@ -51,9 +51,10 @@ pub async fn serve(config: &Config, with_demo: bool) -> Result<(), CommandError>
     let heartbeat = Heartbeat::start(&stations, config.heartbeat_seconds).await;
     let sweeping = tokio::spawn({
         let service = service.clone();
+        let kept = KeptLog { log: Arc::clone(&stations.log), keep_days: config.audit_keep_days };
         async move {
             let clock = Arc::clone(&service.assistant().clock);
-            retention::keep_sweeping(service.answers(), service.audit().as_ref(), clock.as_ref()).await;
+            retention::keep_sweeping(service.answers(), service.audit().as_ref(), clock.as_ref(), kept).await;
         }
     });
     let asked = asked_to_stop()?;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use jiff::civil::Date;
+use jiff::civil::{Date, Time};
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, Unit};
 use serde::Deserialize;
@@ -65,10 +65,12 @@ impl SearchQuery {
         })
     }
 
-    /// What is set, for the record of the look.
+    /// What is set, for the record of the look. Of a searched text only its length: events cannot be erased, and who looks for a
+    /// question types what may have to be.
     pub fn detail(&self) -> BTreeMap<String, String> {
         let Self { kind, who, tenant, tool, table, decision, outcome, from, to, text, cursor, limit } = self;
         let limit = limit.map(|limit| limit.to_string());
+        let text = text.as_ref().map(|text| format!("({} characters)", text.chars().count()));
         let set = [
             ("kind", kind),
             ("who", who),
@@ -79,7 +81,7 @@ impl SearchQuery {
             ("outcome", outcome),
             ("from", from),
             ("to", to),
-            ("text", text),
+            ("text", &text),
             ("cursor", cursor),
             ("limit", &limit),
         ];
@@ -160,7 +162,7 @@ fn instant(text: &str) -> Result<Timestamp, ReviewError> {
         return at.round(Unit::Millisecond).map_err(|_| unreadable());
     }
     let day: Date = text.parse().map_err(|_| unreadable())?;
-    day.to_zoned(TimeZone::UTC).map(|start| start.timestamp()).map_err(|_| unreadable())
+    TimeZone::UTC.to_timestamp(day.to_datetime(Time::midnight())).map_err(|_| unreadable())
 }
 
 fn day(text: &str) -> Result<Date, ReviewError> {
@@ -197,6 +199,7 @@ mod tests {
             query.from = Some("2026-05-04".to_owned());
             query.to = Some("2026-05-04T10:00:00.0004Z".to_owned());
             query.limit = Some(5);
+            query.text = Some("why was J1 slow?".to_owned());
         });
         let search = query.search().unwrap();
         assert_eq!(search.wanted, Wanted::Event(EventKind::LoginFailed));
@@ -204,8 +207,9 @@ mod tests {
         assert_eq!(search.from.unwrap().to_string(), "2026-05-04T00:00:00Z");
         assert_eq!(search.to.unwrap().to_string(), "2026-05-04T10:00:00Z");
         let detail = query.detail();
-        assert_eq!(detail.keys().collect::<Vec<_>>(), ["decision", "from", "kind", "limit", "to"]);
+        assert_eq!(detail.keys().collect::<Vec<_>>(), ["decision", "from", "kind", "limit", "text", "to"]);
         assert_eq!(detail["limit"], "5");
+        assert_eq!(detail["text"], "(16 characters)");
     }
 
     #[test]
