@@ -99,7 +99,6 @@ fn job(user: &str, tenant: &str) -> Arc<JobRows> {
         cluster: String::new(),
         user: user.to_owned(),
         tenant: tenant.to_owned(),
-        cluster: String::new(),
         slots: BTreeSet::new(),
         from: Timestamp::UNIX_EPOCH,
         to: Timestamp::UNIX_EPOCH,

@@ -90,7 +90,6 @@ fn job() -> impl Strategy<Value = Arc<JobRows>> {
             cluster: String::new(),
             user,
             tenant,
-            cluster: "east".to_owned(),
             slots: BTreeSet::new(),
             from: Timestamp::UNIX_EPOCH,
             to: Timestamp::UNIX_EPOCH,

@@ -182,7 +182,6 @@ fn job(user: &str, principal: &Principal, known_tenants: &BTreeSet<String>) -> A
         cluster: String::new(),
         user: user.to_owned(),
         tenant: tenants.first().cloned().unwrap_or_default(),
-        cluster: String::new(),
         slots: BTreeSet::new(),
         from: Timestamp::UNIX_EPOCH,
         to: Timestamp::UNIX_EPOCH,
