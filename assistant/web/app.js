@@ -130,12 +130,13 @@ byId("ask").addEventListener("submit", async (event) => {
       body: JSON.stringify({ question: byId("question").value, time_zone: Intl.DateTimeFormat().resolvedOptions().timeZone || "UTC" }),
     });
     if (!response.ok) {
-      fail(await response.json());
+      if (response.status !== 401) fail(await response.json());
       return;
     }
     await readEvents(response.body);
     if (byId("status").className !== "error") byId("status").textContent = "";
   } catch (error) {
+    if (!running) return;
     fail({ detail: error.name === "AbortError" ? "Stopped." : `The service cannot be reached: ${error.message}` });
   } finally {
     byId("stop").disabled = true;
@@ -147,6 +148,7 @@ byId("stop").addEventListener("click", () => running?.abort());
 // What one person saw is not left for the next one.
 onEnd(() => {
   running?.abort();
+  running = null;
   clear();
   byId("status").textContent = "";
   answerId = null;

@@ -36,12 +36,12 @@ const detail = async (response) => {
   }
 };
 
-// Sends a request of this session. One that finds no session any more shows the log-in, with the service's words.
+// Sends a request of this session. One that finds no session any more shows the log-in, and says so.
 export const request = async (path, options = {}) => {
   const headers = { ...options.headers };
   if (csrfToken && !["GET", "HEAD"].includes(options.method ?? "GET")) headers["X-CSRF-Token"] = csrfToken;
   const response = await fetch(path, { ...options, headers, credentials: "same-origin" });
-  if (response.status === 401) showLogin(`Not logged in: ${await detail(response.clone())}.`);
+  if (response.status === 401) showLogin("Your session has ended; log in again.");
   return response;
 };
 

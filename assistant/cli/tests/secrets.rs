@@ -102,16 +102,16 @@ fn answer(asked: &Asked, number: usize) -> Response<Body> {
     ok(&format!("{lines}[\"fence_canary\",{canary}]\n[\"asked\",1]\n"))
 }
 
-/// Every file of a folder that holds the secret.
-fn files_with_secret(folder: &Path, found: &mut Vec<String>) {
+/// Every file of a folder that holds this.
+fn files_with(secret: &str, folder: &Path, found: &mut Vec<String>) {
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
         // The engine's own files hold the rows themselves.
         if path.is_dir() {
             if path.file_name().is_some_and(|name| name != "engine") {
-                files_with_secret(&path, found);
+                files_with(secret, &path, found);
             }
-        } else if std::fs::read(&path).unwrap_or_default().windows(SECRET.len()).any(|bytes| bytes == SECRET.as_bytes())
+        } else if std::fs::read(&path).unwrap_or_default().windows(secret.len()).any(|bytes| bytes == secret.as_bytes())
         {
             found.push(path.display().to_string());
         }
@@ -120,7 +120,7 @@ fn files_with_secret(folder: &Path, found: &mut Vec<String>) {
 
 fn hold_nothing_got_out(data_dir: &Path, log: &str) {
     let mut found = Vec::new();
-    files_with_secret(data_dir, &mut found);
+    files_with(SECRET, data_dir, &mut found);
     assert_eq!(found, Vec::<String>::new());
     let line = log.lines().find(|line| line.contains(SECRET));
     assert_eq!(line, None, "in the log");
@@ -222,4 +222,90 @@ async fn whatever_goes_wrong_in_the_engine_no_row_is_quoted() {
     assert!(problem["detail"].as_str().unwrap().contains("the engine cannot be reached"), "{problem}");
     wait_until("its end is written down", || service.audited("hottest")[0].complete.is_some());
     hold_nothing_got_out(lab.data_dir(), &service.log());
+}
+
+/// Sends a request with these headers and gives back all that came.
+async fn sent(service: &Service, method: reqwest::Method, path: &str, headers: &[(&str, &str)], body: &str) -> String {
+    let mut request = service.client.request(method, format!("{}{path}", service.url)).body(body.to_owned());
+    for (name, value) in headers {
+        request = request.header(*name, *value);
+    }
+    let response = request.header("Content-Type", "application/json").send().await.unwrap();
+    let head = format!("{} {:?}", response.status(), response.headers());
+    format!("{head}\n{}", response.text().await.unwrap())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_credential_stands_in_a_log_a_file_or_an_answer_that_is_not_its_own() {
+    let server = FakeServer::start(|asked| answer(asked, 0)).await;
+    let folder = tempfile::tempdir().unwrap();
+    let environment = [("SIGHTLINE_LOG", "trace"), ("SIGHTLINE_CLICKHOUSE_URL", server.url.as_str())];
+    let mut service = Service::start_with(folder.path(), &environment);
+    let token = service.token("operator@atlas").to_owned();
+    let (id, secret) = token.trim_start_matches("sl_").split_once('_').unwrap();
+    let guessed = format!("sl_{id}_{}", "5ec7e7".repeat(11).split_at(64).0);
+    let old = format!("sl_{}", "0ld5ec7e7".repeat(8).split_at(64).0);
+    let jwt = "eyJhbGciOiJFUzI1NiJ9.eyJpc3MiOiJwbGFudGVkLWlzc3VlciJ9.cGxhbnRlZC1zaWduYXR1cmU".to_owned();
+
+    let post = reqwest::Method::POST;
+    let login = sent(&service, post.clone(), "/login", &[], &json!({ "token": token }).to_string()).await;
+    let cookie = login.split("sightline_session=").nth(1).unwrap().split(';').next().unwrap().to_owned();
+    let csrf = login.split("csrf_token\":\"").nth(1).unwrap().split('"').next().unwrap().to_owned();
+    assert_eq!((cookie.len(), csrf.len()), (64, 64), "{login}");
+    let cookie_line = format!("sightline_session={cookie}");
+    let mut said = vec![login.replace(&cookie, "").replace(&csrf, "")];
+    let question = json!({ "question": QUESTION, "as_of": end() }).to_string();
+    for credential in [&token, &guessed, &old, &jwt] {
+        let bearer = format!("Bearer {credential}");
+        said.push(sent(&service, post.clone(), "/v1/chat", &[("Authorization", &bearer)], &question).await);
+        said.push(
+            sent(
+                &service,
+                post.clone(),
+                "/login",
+                &[("Authorization", &bearer)],
+                &format!("{{\"token\": \"{credential}"),
+            )
+            .await,
+        );
+        if *credential != token {
+            said.push(sent(&service, post.clone(), "/login", &[], &json!({ "token": credential }).to_string()).await);
+        }
+    }
+    for _ in 0..3 {
+        said.push(sent(&service, post.clone(), "/v1/chat", &[("Authorization", &format!("Bearer {jwt}"))], "").await);
+    }
+    for csrf in ["wrong", csrf.as_str()] {
+        let headers = [("Cookie", cookie_line.as_str()), ("X-CSRF-Token", csrf)];
+        said.push(sent(&service, post.clone(), "/v1/chat", &headers, &question).await);
+        said.push(sent(&service, post.clone(), "/v1/chat", &headers, "{").await);
+        said.push(sent(&service, post.clone(), "/logout", &headers, "").await);
+    }
+    assert!(service.terminate().success(), "what is recorded last is recorded");
+    let said = said.join("\n");
+    for status in ["401", "403", "429", "400", "204"] {
+        assert!(said.contains(&format!("{status} ")), "no answer was {status}:\n{said}");
+    }
+    let planted = [
+        secret,
+        &guessed,
+        &old,
+        &cookie,
+        &csrf,
+        "cGxhbnRlZC1zaWduYXR1cmU",
+        "eyJpc3MiOiJwbGFudGVkLWlzc3VlciJ9",
+        "planted-issuer",
+    ];
+    for secret in planted {
+        assert!(!said.contains(secret), "{secret} came back:\n{said}");
+        let line = service.log().lines().find(|line| line.contains(secret)).map(str::to_owned);
+        assert_eq!(line, None, "in the log");
+        let mut found = Vec::new();
+        files_with(secret, folder.path(), &mut found);
+        assert_eq!(found, Vec::<String>::new(), "{secret}");
+    }
+    // The search finds what is there.
+    let mut found = Vec::new();
+    files_with(id, folder.path(), &mut found);
+    assert!(!found.is_empty() && service.log().contains("operator@atlas"), "{found:?}");
 }

@@ -1,13 +1,18 @@
 //! The tamper-evident audit log: who asked what, which data was read, what was refused.
 //!
 //! Every record covers the one before it (SHA-256 over canonical JSON), every commit signs the head of the chain
-//! (Ed25519), and all of it lives in one SQLite file that several processes may share. A record's future resolves
+//! (Ed25519), and all of it lives in one SQLite file that several processes may share. Records are gathered in
+//! segments; a signed [`Checkpoint`] with the root of a Merkle tree (RFC 6962) ends each, so that one record can be
+//! shown alone ([`Proof`]) and checkpoints can be copied to a second place ([`CheckpointCopy`]). The texts that people
+//! may ask to be forgotten lie beside the chain, which covers a salted commitment to them. A record's future resolves
 //! when the record is durable. This crate reads no clock and makes no randomness: times stand in the records, and
-//! the bytes of a new key and a new log's id are arguments.
+//! the bytes of a new key, a new log's id and salts are arguments.
 //!
-//! What [`AuditReader::verify`] proves: that the file holds every record the key's owner signed for, unchanged and in order.
-//! What it cannot prove: that whoever holds the key did not write a new log, or put back an older copy of the whole
-//! file; for that, keep the key and a copy of the head elsewhere.
+//! What [`AuditReader::examine`] proves: that the file holds every record the key's owner signed for, unchanged and in
+//! order, but for texts that were erased and segments that were taken out, which the log itself says; and, with copies
+//! of the checkpoints, that its end was not cut off and no older file was put back.
+//! What it cannot prove: that whoever holds the key and can write every copy did not write another log; that what a
+//! process never handed over happened; and, of the records after the last copied checkpoint, that none was cut off.
 //!
 //! ```
 //! # use sightline_audit::{AuditKey, AuditReader, Filter, SqliteAudit, Settings};

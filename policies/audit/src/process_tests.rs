@@ -52,8 +52,8 @@ fn start(test: &TestLog, name: &str, questions: Option<u64>) -> (Child, impl Ite
     let lines = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
     let said = lines.filter_map(|line| {
         // The harness's own words stand before the first line.
-        let at = line.find("asked ").or_else(|| line.find("begun "))?;
-        Some(line[at + "asked ".len()..].to_owned())
+        let (_, id) = line.split_once("asked ").or_else(|| line.split_once("begun "))?;
+        Some(id.to_owned())
     });
     (child, said)
 }

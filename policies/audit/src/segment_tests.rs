@@ -104,7 +104,7 @@ fn a_checkpoint_survives_its_json_and_any_change_of_it_shows() {
             other => {
                 let text = other.as_str().unwrap();
                 let flipped = if text.starts_with('0') { "1" } else { "0" };
-                format!("{flipped}{}", &text[1..]).into()
+                format!("{flipped}{}", text.get(1..).unwrap()).into()
             }
         };
         assert!(!serde_json::from_value::<Checkpoint>(changed).unwrap().is_signed(), "{field}");
@@ -210,7 +210,7 @@ fn a_file_of_copies_is_private_and_a_line_that_was_cut_short_is_passed_over() {
     ask(&log, "q1");
     ask(&log, "q2");
     let whole = fs::read_to_string(&path).unwrap();
-    fs::write(&path, &whole[..whole.len() - 20]).unwrap();
+    fs::write(&path, whole.get(..whole.len() - 20).unwrap()).unwrap();
     ask(&log, "q3");
     drop(log);
     let copied = FileCopy::read(&path).unwrap();

@@ -15,6 +15,7 @@ use crate::clock::SystemClock;
 use crate::config::Config;
 use crate::identity::{IdentityStore, NewToken, Token, TokenOrder, TokenState};
 use crate::output;
+use crate::policies::PolicyFiles;
 use crate::room::make_data_dir;
 
 /// How long a token holds unless told otherwise.
@@ -57,11 +58,15 @@ pub enum TokenCommand {
 /// When a name is unknown, or the store or the audit log cannot be used.
 pub async fn token(config: &Config, command: TokenCommand) -> Result<(), CommandError> {
     make_data_dir(&config.data_dir).map_err(failed)?;
+    // What is said now is what is kept: whole seconds.
     let now = SystemClock::start().now();
+    let now = Timestamp::from_second(now.as_second()).unwrap_or(now);
     let store = IdentityStore::open(&config.data_dir).map_err(failed)?;
     match command {
         TokenCommand::New { principal, expires, label } => {
-            let order = order(&principal, expires.as_deref(), label, now)?;
+            let files = PolicyFiles::read(config.policies_dir.as_deref());
+            let policies = files.and_then(|files| files.policies()).map_err(failed)?;
+            let order = order(&policies, &principal, expires.as_deref(), label, now)?;
             new(config, &store, &order).await
         }
         TokenCommand::List { json } => list(&store, json, now),
@@ -120,12 +125,12 @@ fn event<const N: usize>(kind: EventKind, at: Timestamp, detail: [(&str, String)
 }
 
 fn order(
+    policies: &Policies,
     principal: &str,
     expires: Option<&str>,
     label: Option<String>,
     now: Timestamp,
 ) -> Result<TokenOrder, CommandError> {
-    let policies = Policies::builtin().map_err(failed)?;
     if policies.principal(principal).is_none() {
         let known: Vec<String> = policies.principals().into_iter().map(|principal| principal.id).collect();
         return Err(CommandError::Usage(format!(
@@ -251,12 +256,13 @@ mod tests {
 
     #[test]
     fn a_token_is_for_a_principal_of_the_policy_under_a_label_of_one_line() {
-        let said = order("root", None, None, now()).unwrap_err().to_string();
+        let policies = Policies::builtin().unwrap();
+        let said = order(&policies, "root", None, None, now()).unwrap_err().to_string();
         assert!(said.contains("`root`") && said.contains("operator@atlas, operator@borealis"), "{said}");
         for label in ["two\nlines".to_owned(), "x".repeat(101)] {
-            assert!(order("admin", None, Some(label), now()).unwrap_err().to_string().contains("label"));
+            assert!(order(&policies, "admin", None, Some(label), now()).unwrap_err().to_string().contains("label"));
         }
-        assert_eq!(order("admin", None, Some("CI".to_owned()), now()).unwrap().label, "CI");
+        assert_eq!(order(&policies, "admin", None, Some("CI".to_owned()), now()).unwrap().label, "CI");
     }
 
     #[test]

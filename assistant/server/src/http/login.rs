@@ -15,7 +15,7 @@ use super::auth::{Asker, ProvedBy, refusal, refuse_foreign_origin, refuse_from_a
 use super::cookie;
 use super::problem::Problem;
 use super::service::Service;
-use crate::identity::{NewSession, Proof, csrf_token};
+use crate::identity::{NewSession, Proof, Refused, csrf_token};
 
 /// The body of a log-in.
 #[derive(Deserialize)]
@@ -42,11 +42,30 @@ pub(super) async fn login(State(service): State<Service>, request: Request) -> R
     let peer = refuse_from_afar(&parts)?;
     refuse_foreign_origin(&parts.headers, service.site())?;
     let LoginRequest { token } = credential(parts, body).await?;
-    let (principal, session) = service.identity().log_in(token.trim(), peer).await.map_err(refusal)?;
+    let (principal, session) = service.identity().log_in(token.trim(), peer).await.map_err(not_opened)?;
     let NewSession { id, csrf_token, ends } = session;
     let seconds = ends.duration_since(service.assistant().clock.now()).as_secs();
     let body = view(&principal, Some((csrf_token, ends)));
     Ok(with_cookie(Json(body).into_response(), cookie::set(service.site(), &id, seconds)))
+}
+
+/// A token came, so nobody needs to be told how to send one.
+fn not_opened(refused: Refused) -> Problem {
+    match refused {
+        Refused::Unknown => Problem::new(
+            StatusCode::UNAUTHORIZED,
+            "this token is not known here; check that it was copied whole, or ask the operator of this service for one",
+        ),
+        Refused::Expired { .. }
+        | Refused::Revoked
+        | Refused::ProviderExpired
+        | Refused::ProviderEarly
+        | Refused::NoRights
+        | Refused::SessionEnded
+        | Refused::NoPrincipal
+        | Refused::LockedOut { .. }
+        | Refused::Unavailable(_) => refusal(refused),
+    }
 }
 
 /// Nothing of the body is quoted back: a credential stands in it.

@@ -55,7 +55,7 @@ async fn a_log_in_opens_a_session_and_a_log_out_ends_it() {
     let came = log_in(&service, &token.text).await;
     let line = came.headers[header::SET_COOKIE].to_str().unwrap();
     let (name_and_value, attributes) = line.split_once("; ").unwrap();
-    assert_eq!(attributes, "HttpOnly; SameSite=Strict; Path=/; Max-Age=604800");
+    assert_eq!(attributes, "HttpOnly; SameSite=Strict; Path=/; Max-Age=604799");
     assert!(name_and_value.starts_with("sightline_session="));
     let opened = came.json();
     assert_eq!(opened["principal"], "operator@atlas");

@@ -42,7 +42,8 @@ impl TestClock {
 
 impl Clock for TestClock {
     fn now(&self) -> Timestamp {
-        Timestamp::from_second(self.0.load(Ordering::SeqCst)).unwrap()
+        // Between two seconds, as real times are.
+        Timestamp::new(self.0.load(Ordering::SeqCst), 250_000_000).unwrap()
     }
 
     fn monotonic_ms(&self) -> f64 {

@@ -79,6 +79,8 @@ impl IdentityStore {
         now: Timestamp,
     ) -> Result<NewSession, IdentityError> {
         let id = random_hex::<32>()?;
+        // What is said now is what is kept: whole seconds.
+        let now = time(now.as_second());
         let (token, issuer, claims, longest) = match opened_by {
             OpenedBy::Token { id } => (Some(id), None, None, LONGEST),
             OpenedBy::Provider { issuer, claims } => (None, Some(issuer), Some(claims), LONGEST_VOUCHED),

@@ -1,9 +1,14 @@
 //! Gets a provider's key set: from a file, or over HTTPS within bounds.
 
-use std::sync::Once;
 use std::time::Duration;
 
-use futures::StreamExt as _;
+use axum::body::Body;
+use axum::http::uri::Scheme;
+use axum::http::{StatusCode, Uri};
+use hyper_rustls::HttpsConnectorBuilder;
+use hyper_util::client::legacy::Client;
+use hyper_util::client::legacy::connect::{Connect, HttpConnector};
+use hyper_util::rt::TokioExecutor;
 use sightline_policies::JwksSource;
 use tokio::io::AsyncReadExt as _;
 
@@ -36,33 +41,30 @@ async fn read(source: &JwksSource) -> Result<Vec<u8>, String> {
 }
 
 async fn download(url: &str) -> Result<Vec<u8>, String> {
-    let response = client()?.get(url).send().await.map_err(|error| chain(&error))?;
-    if response.status() != reqwest::StatusCode::OK {
-        return Err(format!("the answer is {}", response.status()));
+    let url: Uri = url.parse().map_err(|_| "its address is no URL".to_owned())?;
+    if url.scheme() == Some(&Scheme::HTTPS) {
+        // The system's certificates, so that a site's own authority counts, and ring by name: nothing depends on a default.
+        let connector = HttpsConnectorBuilder::new()
+            .with_provider_and_native_roots(rustls::crypto::ring::default_provider())
+            .map_err(|error| format!("this machine's certificates cannot be used: {error}"))?
+            .https_only()
+            .enable_http1()
+            .build();
+        get(connector, url).await
+    } else {
+        get(HttpConnector::new(), url).await
     }
-    let mut bytes = Vec::new();
-    let mut chunks = response.bytes_stream();
-    while let Some(chunk) = chunks.next().await {
-        bytes.extend_from_slice(&chunk.map_err(|error| chain(&error))?);
-        if bytes.len() > MOST {
-            return Err(too_large());
-        }
-    }
-    Ok(bytes)
 }
 
 /// A redirect is not followed: keys come from the address that the policy names, and from no other.
-fn client() -> Result<reqwest::Client, String> {
-    static PROVIDER: Once = Once::new();
-    // Two TLS providers may be linked in; without a choice, building a client panics. The binary has chosen before.
-    PROVIDER.call_once(|| {
-        let _ = rustls::crypto::ring::default_provider().install_default();
-    });
-    reqwest::Client::builder()
-        .redirect(reqwest::redirect::Policy::none())
-        .connect_timeout(TIMEOUT)
-        .build()
-        .map_err(|error| chain(&error))
+async fn get<C: Connect + Clone + Send + Sync + 'static>(connector: C, url: Uri) -> Result<Vec<u8>, String> {
+    let client: Client<C, Body> = Client::builder(TokioExecutor::new()).build(connector);
+    let response = client.get(url).await.map_err(|error| chain(&error))?;
+    if response.status() != StatusCode::OK {
+        return Err(format!("the answer is {}", response.status()));
+    }
+    let body = axum::body::to_bytes(Body::new(response.into_body()), MOST).await;
+    body.map(|bytes| bytes.to_vec()).map_err(|error| format!("it breaks off, or {}: {}", too_large(), chain(&error)))
 }
 
 fn too_large() -> String {

@@ -180,3 +180,13 @@ async fn what_is_given_back_holds_nothing_of_a_person_that_is_not_needed() {
     let names: std::collections::BTreeSet<&str> = vouched.claims.keys().map(String::as_str).collect();
     assert_eq!(names, ["email", "email_verified", "groups", "roles"].into());
 }
+
+#[tokio::test]
+async fn an_address_with_tls_is_asked_over_tls_alone() {
+    let pair = Pair::ec();
+    let address = Address::start(Says::Keys(vec![pair.jwk("a")])).await;
+    let policies = policies(&format!("jwks_url = \"{}\"", address.url.replace("http://", "https://")));
+    let refused = verify(&Providers::new(), &policies, &pair.token("a", &claims()), 0).await.unwrap_err();
+    assert!(refused.to_string().starts_with("the keys of `corp` cannot be had: "), "{refused}");
+    assert_eq!(address.asked(), 0, "it was asked in clear");
+}
