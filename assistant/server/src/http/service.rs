@@ -26,7 +26,7 @@ struct Inner {
     audit: Arc<WatchedAudit>,
     identity: Identity,
     site: Site,
-    answers: Answers,
+    answers: Arc<Answers>,
     running: Mutex<HashMap<String, Running>>,
     slots: Arc<Semaphore>,
 }
@@ -47,6 +47,7 @@ impl Service {
         answers: Answers,
     ) -> Self {
         let slots = Arc::new(Semaphore::new(MAX_QUESTIONS));
+        let answers = Arc::new(answers);
         Self { inner: Arc::new(Inner { assistant, audit, identity, site, answers, running: Mutex::default(), slots }) }
     }
 
@@ -95,7 +96,7 @@ impl Service {
     }
 
     /// The answers whose evidence can still be looked at.
-    pub fn answers(&self) -> &Answers {
+    pub fn answers(&self) -> &Arc<Answers> {
         &self.inner.answers
     }
 
