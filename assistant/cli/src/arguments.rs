@@ -90,7 +90,7 @@ pub(crate) enum Command {
     Audit {
         /// Who reviews: a principal of the policy files.
         #[arg(long = "as", global = true, value_name = "PRINCIPAL")]
-        principal: Option<String>,
+        reviewer: Option<String>,
         /// Print one JSON document.
         #[arg(long, global = true)]
         json: bool,

@@ -50,8 +50,8 @@ fn run(arguments: Arguments) -> Result<(), CommandError> {
                 let command = commands::engine::EngineCommand { child, port };
                 commands::engine::engine(&config, command).await
             }
-            Command::Audit { principal, json, command } => {
-                commands::audit::audit(&config, principal.as_deref(), json, command.into()).await
+            Command::Audit { reviewer, json, command } => {
+                commands::audit::audit(&config, reviewer.as_deref(), json, command.into()).await
             }
             Command::Token { command } => commands::token::token(&config, command.into()).await,
             Command::Incident { command: IncidentCommand::Load { dir } } => {

@@ -17,6 +17,7 @@ use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 use service::{Service, hold_audit_log_whole, problem};
 use sightline_engine::{EngineUser, engine_address};
+use sightline_server::{Answers, KeepDays};
 
 const WHY: &str = "Why was training job J4711 slow in the last 4 hours?";
 const HOTTEST: &str = "top 3 hottest GPUs in the last hour";
@@ -32,12 +33,14 @@ async fn what_was_asked_can_be_reviewed_by_who_may() {
     let lab = Lab::start();
     lab.fill(&worlds::two_tenants()).await;
     let folder = lab.into_folder();
+    keep_something_long_expired(folder.path());
     let service = Service::start_for(folder.path(), &[OPERATOR, OTHER, "viewer@atlas", "auditor", "admin"], &[]);
 
     let first = service.answer(OPERATOR, WHY, end()).await;
     let second = service.answer(OPERATOR, HOTTEST, end()).await;
     let theirs = service.answer(OTHER, HOTTEST, end()).await;
 
+    what_is_past_its_days_went_at_the_start(&service, folder.path()).await;
     a_conversation_goes_on_for_its_asker_alone(&service, &first, &theirs).await;
     feedback_is_given_on_ones_own_answer_and_recorded(&service, &first, &theirs).await;
     an_operator_may_not_look_into_the_log_and_that_is_recorded(&service, &first).await;
@@ -47,7 +50,7 @@ async fn what_was_asked_can_be_reviewed_by_who_may() {
     recorded_queries_give_the_same_rows_or_it_is_said_why_not(&service, &first, folder.path()).await;
     the_command_line_shows_the_same(folder.path(), &first);
     an_export_is_a_look_too(folder.path());
-    a_text_is_erased_and_the_log_stays_whole(&service, folder.path(), &first);
+    a_text_is_erased_and_the_log_stays_whole(folder.path(), &first);
     conversations_are_deleted_by_their_asker(&service, &second).await;
     drop(service);
     hold_audit_log_whole(folder.path());
@@ -68,6 +71,28 @@ async fn refused(service: &Service, who: &str, method: Method, path: &str, statu
 
 fn text<'a>(value: &'a Value, name: &str) -> &'a str {
     value[name].as_str().unwrap_or_else(|| panic!("no `{name}` in {value}"))
+}
+
+fn keep_something_long_expired(folder: &Path) {
+    drop(Answers::open(folder, KeepDays { evidence: 30, conversations: 90 }).unwrap());
+    let store = rusqlite::Connection::open(folder.join("answers.db")).unwrap();
+    store
+        .execute(
+            "INSERT INTO evidence (id, answer_id, principal, kept_until, json) VALUES ('x.E1', 'x', ?1, ?2, '{}')",
+            (OPERATOR, 0),
+        )
+        .unwrap();
+    store.execute("INSERT INTO conversation VALUES ('x', ?1, 'old', 0, 0, 0)", [OPERATOR]).unwrap();
+}
+
+async fn what_is_past_its_days_went_at_the_start(service: &Service, folder: &Path) {
+    let swept = get(service, "auditor", "/v1/audit?kind=retention").await;
+    let entries = swept["entries"].as_array().unwrap();
+    assert_eq!(entries.len(), 1, "{swept}");
+    assert_eq!((text(&entries[0]["detail"], "evidence"), text(&entries[0]["detail"], "conversations")), ("1", "1"));
+    let store = rusqlite::Connection::open(folder.join("answers.db")).unwrap();
+    let left: u64 = store.query_row("SELECT count(*) FROM conversation WHERE id = 'x'", [], |row| row.get(0)).unwrap();
+    assert_eq!(left, 0);
 }
 
 async fn a_conversation_goes_on_for_its_asker_alone(service: &Service, first: &Value, theirs: &Value) {
@@ -338,7 +363,7 @@ fn an_export_is_a_look_too(folder: &Path) {
     assert_eq!(formats, ["jsonl", "ocsf", "csv"]);
 }
 
-fn a_text_is_erased_and_the_log_stays_whole(service: &Service, folder: &Path, first: &Value) {
+fn a_text_is_erased_and_the_log_stays_whole(folder: &Path, first: &Value) {
     let question = text(&first["audit"], "question_id");
     let erased: Value = serde_json::from_str(&stdout(&audit(folder, "admin", &["erase", question, "--json"]))).unwrap();
     assert_eq!(erased["erased"], json!([question]));
@@ -352,7 +377,14 @@ fn a_text_is_erased_and_the_log_stays_whole(service: &Service, folder: &Path, fi
     .unwrap();
     assert_eq!((everything["erased"].as_array().unwrap().len(), &everything["conversations_deleted"]), (1, &json!(1)));
     assert!(stdout(&audit(folder, "auditor", &["verify"])).contains("the log is whole"));
-    drop(service);
+    // Without its parameters no query can be run again.
+    let replayed: Value =
+        serde_json::from_str(&stdout(&audit(folder, "admin", &["replay", question, "--json"]))).unwrap();
+    let calls = replayed["calls"].as_array().unwrap();
+    assert!(
+        calls.iter().all(|call| text(call, "verdict") == "gone" && text(call, "reason").contains("erased")),
+        "{calls:?}"
+    );
 }
 
 async fn conversations_are_deleted_by_their_asker(service: &Service, second: &Value) {
@@ -374,13 +406,14 @@ async fn conversations_are_deleted_by_their_asker(service: &Service, second: &Va
 
 fn a_changed_record_is_told_with_its_number(folder: &Path) {
     let log = rusqlite::Connection::open(folder.join("audit.db")).unwrap();
-    log.execute_batch(
-        "DROP TRIGGER record_is_not_changed; UPDATE record SET body = replace(body, 'atlas', 'atlax') WHERE seq = 3;",
-    )
-    .unwrap();
+    let trigger = "SELECT sql FROM sqlite_schema WHERE name = 'record_is_not_changed'";
+    let trigger: String = log.query_row(trigger, [], |row| row.get(0)).unwrap();
+    let change = "UPDATE record SET body = replace(body, 'atlas', 'atlax') WHERE seq = (SELECT min(seq) FROM record WHERE kind = 'call')";
+    log.execute_batch(&format!("DROP TRIGGER record_is_not_changed; {change}; {trigger};")).unwrap();
+    let seq: u64 = log.query_row("SELECT min(seq) FROM record WHERE kind = 'call'", [], |row| row.get(0)).unwrap();
     drop(log);
     let output = audit(folder, "auditor", &["verify", "--json"]);
     assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
     let found: Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert_eq!((&found["whole"], &found["first_bad"]), (&json!(false), &json!(3)), "{found}");
+    assert_eq!((&found["whole"], &found["first_bad"]), (&json!(false), &json!(seq)), "{found}");
 }

@@ -10,7 +10,7 @@ use sightline_model::audit::EventKind;
 use sightline_policies::Action;
 
 use super::{Desk, told};
-use crate::commands::{CommandError, failed};
+use crate::commands::CommandError;
 use crate::output;
 use crate::review::SearchQuery;
 
