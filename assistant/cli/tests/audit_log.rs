@@ -10,7 +10,7 @@ mod worlds;
 
 use std::path::Path;
 
-use harness::{run, stderr, wait_until};
+use harness::{command, run, stderr, wait_until};
 use jiff::Timestamp;
 use service::{Service, hold_audit_log_whole};
 use sightline_audit::{AuditKey, AuditReader, Check, FileCopy, Filter, PublicKey, Report, Verdict};
@@ -75,7 +75,8 @@ async fn a_service_leaves_signs_of_life_and_copies_that_show_an_older_log_put_ba
         .unwrap();
 
     // A new key: the old one checks what came before and after, and the service goes on.
-    let output = run(folder, &["audit", "rotate-key"]);
+    let output =
+        command(folder, &["audit", "rotate-key"]).env("SIGHTLINE_AUDIT_CHECKPOINT_COPY", &copy).output().unwrap();
     assert!(output.status.success(), "{}", stderr(&output));
     let second_key = public_key(folder);
     assert_ne!(first_key, second_key);
@@ -99,6 +100,9 @@ async fn a_service_leaves_signs_of_life_and_copies_that_show_an_older_log_put_ba
     assert!(matches!(verdict, Verdict::Whole { .. }), "{verdict}");
     let put_back = examine(folder, &first_key, &copy).verdict.to_string();
     assert!(put_back.contains("the end was cut off, or an older file was put back"), "{put_back}");
+    // Who trusts the new key needs no copy: the older file knows nothing of it.
+    let verdict = AuditReader::open(&folder.join("audit.db")).unwrap().verify(&second_key).unwrap();
+    assert!(matches!(verdict, Verdict::Broken(_)), "{verdict}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -2,20 +2,25 @@
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use sightline_audit::{AuditReader, Checkpoint, CheckpointCopy, Copied, FileCopy};
 use sightline_engine::{Writer, keep_checkpoint, kept_checkpoints, make_checkpoint_table, newest_checkpoint};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::sync::oneshot;
 
 use crate::config::Config;
 
 /// What the engine's table is called in the log.
 const NAME: &str = "engine table audit_checkpoint";
+/// How long an orderly end waits for the last copies.
+const FINISH: Duration = Duration::from_secs(5);
 
 /// Copies checkpoints into a table of the engine, beside the writing of the log: a slow engine holds up no record.
 #[derive(Clone)]
 pub struct EngineCopy {
-    made: UnboundedSender<()>,
+    /// Told at each checkpoint; who sends an answer's address hears when all of them are copied.
+    made: UnboundedSender<Option<oneshot::Sender<()>>>,
     /// Why the last try failed, until the log has been told.
     failed: Arc<Mutex<Option<String>>>,
 }
@@ -28,6 +33,15 @@ impl EngineCopy {
         tokio::spawn(copy(writer, log, waiting, Arc::clone(&failed)));
         Self { made, failed }
     }
+
+    /// Waits until every checkpoint of the log is copied, or cannot be, or it takes too long: the next process makes
+    /// up for it.
+    pub async fn finish(&self) {
+        let (done, all) = oneshot::channel();
+        if self.made.send(Some(done)).is_ok() && tokio::time::timeout(FINISH, all).await.is_err() {
+            tracing::warn!("checkpoints of the audit log are not all copied to the engine; the next start copies them");
+        }
+    }
 }
 
 impl CheckpointCopy for EngineCopy {
@@ -36,18 +50,30 @@ impl CheckpointCopy for EngineCopy {
     }
 
     fn put(&mut self, _checkpoint: &Checkpoint) -> Result<(), String> {
-        self.made.send(()).map_err(|_ended| "what copies to the engine has ended".to_owned())?;
+        self.made.send(None).map_err(|_ended| "what copies to the engine has ended".to_owned())?;
         // What failed is copied with the next: the log holds it. It is only told here.
         self.failed.lock().unwrap_or_else(PoisonError::into_inner).take().map_or(Ok(()), Err)
     }
 }
 
 /// Copies what the log has and the table lacks, each time one was made.
-async fn copy(writer: Writer, log: PathBuf, mut waiting: UnboundedReceiver<()>, failed: Arc<Mutex<Option<String>>>) {
-    while waiting.recv().await.is_some() {
-        while waiting.try_recv().is_ok() {}
+async fn copy(
+    writer: Writer,
+    log: PathBuf,
+    mut waiting: UnboundedReceiver<Option<oneshot::Sender<()>>>,
+    failed: Arc<Mutex<Option<String>>>,
+) {
+    while let Some(first) = waiting.recv().await {
+        let mut told = vec![first];
+        while let Ok(next) = waiting.try_recv() {
+            told.push(next);
+        }
         if let Err(what) = catch_up(&writer, &log).await {
+            tracing::error!(what, "checkpoints of the audit log cannot be copied to the engine");
             *failed.lock().unwrap_or_else(PoisonError::into_inner) = Some(what);
+        }
+        for done in told.into_iter().flatten() {
+            let _gone = done.send(());
         }
     }
 }

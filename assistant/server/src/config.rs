@@ -364,4 +364,21 @@ mod tests {
         let flags = Flags { config: Some(file), ..Flags::default() };
         assert!(Config::load(&flags, &no_env).unwrap_err().to_string().contains("listne"));
     }
+
+    #[test]
+    fn a_heartbeat_comes_each_minute_and_copies_go_where_they_are_sent() {
+        let env = |name: &str| match name {
+            "SIGHTLINE_AUDIT_HEARTBEAT_SECONDS" => Some("5".to_owned()),
+            "SIGHTLINE_AUDIT_CHECKPOINT_COPY" => Some("/mnt/elsewhere/checkpoints.jsonl".to_owned()),
+            _ => None,
+        };
+        let told = Config::load(&Flags::default(), &env).unwrap();
+        assert_eq!(told.heartbeat_seconds, 5);
+        assert_eq!(told.checkpoint_copy, Some(PathBuf::from("/mnt/elsewhere/checkpoints.jsonl")));
+        let untold = Config::load(&Flags::default(), &no_env).unwrap();
+        assert_eq!((untold.heartbeat_seconds, untold.checkpoint_copy), (60, None));
+        let never = |name: &str| (name == "SIGHTLINE_AUDIT_HEARTBEAT_SECONDS").then(|| "0".to_owned());
+        let error = Config::load(&Flags::default(), &never).unwrap_err();
+        assert!(error.to_string().contains("`audit.heartbeat_seconds` must be a number of seconds"), "{error}");
+    }
 }

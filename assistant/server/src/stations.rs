@@ -82,6 +82,8 @@ pub struct Stations {
     pub audit: Arc<WatchedAudit>,
     /// The audit log itself, for what is done to it beside adding records: erasing, retention, a new key.
     pub log: Arc<SqliteAudit>,
+    /// Copies the log's checkpoints to the embedded engine, where that runs.
+    pub copies: Option<EngineCopy>,
     /// Writes to the embedded engine; none with a server of one's own.
     pub writer: Option<Writer>,
     /// The bundle that was loaded.
@@ -140,11 +142,12 @@ impl Stations {
             None => embedded(room, data, &label_aliases).await?,
         };
         let mapping = Mapping::native(&rows.database).map_err(|error| OpenError::Data(error.to_string()))?;
+        // Bundles and the demo write to the same log: its checkpoints go to the same place whatever is asked about.
+        let copies = rows.writer.clone().map(|writer| EngineCopy::start(writer, audit_log::path(config)));
         // While the engine is tried, the log's files are opened.
         let opening = {
             let config = config.clone();
-            // Bundles and the demo write to the same log: its checkpoints go to the same place whatever is asked about.
-            let copies = rows.writer.clone().map(|writer| EngineCopy::start(writer, audit_log::path(&config)));
+            let copies = copies.clone();
             tokio::task::spawn_blocking(move || audit_log::open(&config, copies))
         };
         let proofs = rows.engine.prove_fence(&mapping, &rows.tenants).await;
@@ -175,6 +178,7 @@ impl Stations {
             assistant,
             audit,
             log,
+            copies,
             writer: rows.writer,
             bundle: rows.bundle,
             latest,

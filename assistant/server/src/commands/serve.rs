@@ -72,6 +72,10 @@ pub async fn serve(config: &Config, with_demo: bool) -> Result<(), CommandError>
     service.identity().record_last_failures().await;
     heartbeat.stop().await;
     drop(service);
+    if let Some(copies) = &stations.copies {
+        // The engine that takes them is about to end.
+        copies.finish().await;
+    }
     stations.close().await;
     Ok(())
 }
