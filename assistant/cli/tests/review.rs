@@ -408,7 +408,7 @@ fn a_changed_record_is_told_with_its_number(folder: &Path) {
     let log = rusqlite::Connection::open(folder.join("audit.db")).unwrap();
     let trigger = "SELECT sql FROM sqlite_schema WHERE name = 'record_is_not_changed'";
     let trigger: String = log.query_row(trigger, [], |row| row.get(0)).unwrap();
-    let change = "UPDATE record SET body = replace(body, 'atlas', 'atlax') WHERE seq = (SELECT min(seq) FROM record WHERE kind = 'call')";
+    let change = "UPDATE record SET body = replace(body, '\"allowed\":true', '\"allowed\":false') WHERE seq = (SELECT min(seq) FROM record WHERE kind = 'call')";
     log.execute_batch(&format!("DROP TRIGGER record_is_not_changed; {change}; {trigger};")).unwrap();
     let seq: u64 = log.query_row("SELECT min(seq) FROM record WHERE kind = 'call'", [], |row| row.get(0)).unwrap();
     drop(log);
