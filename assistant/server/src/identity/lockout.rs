@@ -223,7 +223,7 @@ mod tests {
             let counted = lockout.failed(&token("a"), true, f64::from(guess) * 15_001.0);
             assert_eq!(counted.locked_for_s, None, "guess {guess}");
         }
-        for (hour, _) in [(1.0, ()), (2.5, ())] {
+        for hour in [1.0, 2.5] {
             let locks: Vec<u64> =
                 (0..5).filter_map(|_| lockout.failed(&token("b"), true, hour * 3_600_000.0).locked_for_s).collect();
             assert_eq!(locks, [60]);
