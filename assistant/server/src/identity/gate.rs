@@ -16,7 +16,7 @@ use super::oidc::{JwtFault, ProviderFault, Providers, Vouched, looks_like_jwt};
 use super::record;
 use super::sessions::{Cookie, NewSession, OpenedBy, Session};
 use super::store::IdentityStore;
-use super::tokens::{Presented, Shape, Token, TokenState, shape};
+use super::tokens::{Presented, Token, TokenState};
 
 /// Knows who holds which credential. Every check reads the store and the policies in force, so that what was revoked is so at once.
 pub struct Identity {
@@ -149,15 +149,6 @@ impl Identity {
     }
 
     async fn token(&self, text: &str, peer: IpAddr) -> Result<Identified, Refused> {
-        let named = match shape(text) {
-            Shape::Named { id } => Some(Attempts::Token { peer, id: id.to_owned() }),
-            Shape::Unnamed | Shape::Other => None,
-        };
-        if let Some(seconds) =
-            named.as_ref().and_then(|whose| self.lockout.locked_for(whose, self.clock.monotonic_ms()))
-        {
-            return Err(Refused::LockedOut { seconds });
-        }
         let now = self.clock.now();
         let presented = {
             let text = text.to_owned();
@@ -169,7 +160,6 @@ impl Identity {
                 if let Some(ended) = ended(&token, now) {
                     return Err(self.failed(whose, false, ended).await);
                 }
-                self.succeeded(&whose).await;
                 let principal = self.policies.now().principal(&token.principal).ok_or(Refused::NoPrincipal)?;
                 Ok(Identified { principal, proof: Proof::Bearer(OpenedBy::Token { id: token.id }) })
             }
@@ -200,8 +190,9 @@ impl Identity {
                 Ok(Identified { principal, proof: Proof::Session { session, id: id.to_owned() } })
             }
             Cookie::Ended => Err(Refused::SessionEnded),
-            // A page that was left open through a log-out or a new data folder sends such a cookie too.
-            Cookie::Unknown => Err(self.failed(Attempts::Other { peer }, true, Refused::SessionEnded).await),
+            // No guess: every page that was left open through a log-out or over a weekend sends such a cookie, and behind a proxy five
+            // people who come back would otherwise lock one another's typing errors out.
+            Cookie::Unknown => Err(self.failed(Attempts::Other { peer }, false, Refused::SessionEnded).await),
         }
     }
 
@@ -237,7 +228,7 @@ impl Identity {
         }
     }
 
-    /// Counts and records a failure; what is locked is told so.
+    /// Counts and records a failure, once a credential was found wrong; what is locked is told so.
     async fn failed(&self, whose: Attempts, is_guess: bool, refusal: Refused) -> Refused {
         let now_ms = self.clock.monotonic_ms();
         let locked = self.lockout.locked_for(&whose, now_ms);
@@ -250,10 +241,6 @@ impl Identity {
             (true, Some(seconds)) => Refused::LockedOut { seconds },
             (true | false, Some(_) | None) => refusal,
         }
-    }
-
-    async fn succeeded(&self, whose: &Attempts) {
-        record::failures(self, self.lockout.succeeded(whose)).await;
     }
 
     /// Records failures that were counted and not recorded yet; called now and then.

@@ -1,9 +1,10 @@
-//! Against guessing: who fails too often is turned away for a while, each time longer.
+//! Against guessing: who fails too often is told to wait, each time longer.
 //!
-//! What is locked is as narrow as can be, since behind a proxy everybody has the same address. Wrong secrets for a token that exists lock
-//! that token for that address: its holder elsewhere, and everybody else at that address, go on. What names no token of ours (an older
-//! token, a cookie, a provider's token, a made-up id) is counted by address; there a lock turns away what is wrong and lets in what is
-//! right, so that nobody shuts out the others behind a proxy. A secret has 256 random bits: what this bounds is work and noise.
+//! Behind a proxy everybody has the same address, and a token's id is no secret. So every credential is checked first, and a lock turns
+//! away only what is wrong: whoever knows an id and whoever shares an address can shut nobody out. A secret has 256 random bits, which
+//! no number of guesses finds; what a lock brings is an event that names the guessing, and an answer that slows honest programs down.
+//! Wrong secrets for a token that exists are counted for that token and address, everything else (an older token, a provider's token, a
+//! made-up id) for the address.
 
 use std::net::IpAddr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -82,7 +83,7 @@ impl Default for Lockout {
 }
 
 impl Lockout {
-    /// For how many seconds these attempts are turned away still.
+    /// For how many seconds what is wrong among these attempts is told to wait still.
     pub(crate) fn locked_for(&self, whose: &Attempts, now_ms: f64) -> Option<u64> {
         let entries = self.entries();
         let until = entries.peek(whose)?.locked_until?;
@@ -110,12 +111,6 @@ impl Lockout {
             counted.locked_for_s = entry.guessed(now_ms);
         }
         counted
-    }
-
-    /// A right secret ends what was counted against its token at this address.
-    pub(crate) fn succeeded(&self, whose: &Attempts) -> Option<Report> {
-        let entry = self.entries().remove(whose)?;
-        report(whose.clone(), entry.unreported)
     }
 
     /// What is to be recorded now of failures that were counted and not recorded yet.
@@ -231,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_guess_is_recorded_and_does_not_lock_and_a_right_secret_forgets() {
+    fn what_is_no_guess_is_recorded_and_does_not_lock() {
         let lockout = Lockout::default();
         let mut attempts = 0;
         for _ in 0..20 {
@@ -240,12 +235,7 @@ mod tests {
             assert_eq!(counted.locked_for_s, None);
         }
         assert_eq!(attempts, 1);
-        assert_eq!(lockout.succeeded(&token("a")), Some(Report { whose: token("a"), attempts: 19 }));
-        for _ in 0..4 {
-            lockout.failed(&token("a"), true, 1.0);
-        }
-        lockout.succeeded(&token("a"));
-        assert_eq!(lockout.failed(&token("a"), true, 2.0).locked_for_s, None);
+        assert_eq!(lockout.rest(), [Report { whose: token("a"), attempts: 19 }]);
     }
 
     #[test]
