@@ -15,7 +15,7 @@ mod tokens;
 
 pub use error::IdentityError;
 pub use gate::Identity;
-pub(crate) use gate::{Identified, Proof, Refused};
+pub(crate) use gate::{Identified, Proof, Refused, Why};
 #[cfg(test)]
 pub(crate) use oidc::test_keys;
 pub(crate) use secret::{csrf_token, same_text};
