@@ -4,6 +4,7 @@ mod error;
 mod gate;
 mod lockout;
 mod oidc;
+mod pace;
 mod record;
 mod secret;
 mod sessions;

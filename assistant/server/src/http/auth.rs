@@ -65,11 +65,14 @@ async fn identified(parts: &Parts, service: &Service) -> Result<Identified, Prob
     let (identity, site) = (service.identity(), service.site());
     if let Some(text) = bearer(&parts.headers) {
         let peer = refuse_from_afar(parts, identity).await?;
-        return identity.bearer(text, peer).await.map_err(refusal);
+        let identified = identity.bearer(text, peer).await.map_err(refusal)?;
+        identity.within_pace(&identified.principal).map_err(refusal)?;
+        return Ok(identified);
     }
     let Some(id) = cookie::session_id(&parts.headers, site) else { return Err(refusal(Refused::Unknown)) };
     let peer = refuse_from_afar(parts, identity).await?;
     let identified = identity.session(id, peer).await.map_err(refusal)?;
+    identity.within_pace(&identified.principal).map_err(refusal)?;
     if changes_something(&parts.method) {
         let refused =
             refuse_foreign_origin(&parts.headers, site).map_err(|problem| (Why::ForeignOrigin, problem)).and_then(
@@ -151,7 +154,9 @@ pub(super) fn refusal(refused: Refused) -> Problem {
         | Refused::NoRights
         | Refused::SessionEnded
         | Refused::NoPrincipal => (StatusCode::UNAUTHORIZED, None),
-        Refused::LockedOut { seconds } => (StatusCode::TOO_MANY_REQUESTS, Some(*seconds)),
+        Refused::LockedOut { seconds } | Refused::TooFast { seconds } => {
+            (StatusCode::TOO_MANY_REQUESTS, Some(*seconds))
+        }
         Refused::Unavailable(_) => (StatusCode::SERVICE_UNAVAILABLE, None),
     };
     let problem = Problem::new(status, refused.to_string());

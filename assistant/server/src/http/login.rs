@@ -67,6 +67,7 @@ fn not_opened(refused: Refused) -> Problem {
         | Refused::SessionEnded
         | Refused::NoPrincipal
         | Refused::LockedOut { .. }
+        | Refused::TooFast { .. }
         | Refused::Unavailable(_) => refusal(refused),
     }
 }

@@ -286,7 +286,7 @@ async fn what_names_no_token_is_counted_by_address_and_locks_out_only_what_is_wr
     assert_eq!(bearer(&service, &token).await.status, 200);
     assert_eq!(session(&service, &cookie).await.status, 200);
     service.clock.forward(60);
-    service.service.identity().record_failures().await;
+    service.service.record_counted().await;
     let failed = events(&service, EventKind::LoginFailed);
     assert_eq!(failed.iter().map(|event| event.detail["attempts"].as_str()).collect::<Vec<_>>(), ["1", "40"]);
     assert!(failed.iter().all(|event| event.principal.is_none() && event.detail.len() == 3), "{failed:?}");
@@ -378,7 +378,7 @@ async fn every_refusal_is_counted_with_its_reason_and_with_whom_it_names() {
     bearer(&service, &token.text).await.problem(401);
     session(&service, &cookie).await.problem(401);
     service.clock.forward(60);
-    service.service.identity().record_failures().await;
+    service.service.record_counted().await;
 
     let mut told: Vec<String> = events(&service, EventKind::LoginFailed)
         .iter()

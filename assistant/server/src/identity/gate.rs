@@ -12,6 +12,7 @@ use sightline_policies::{LivePolicies, Policies};
 use super::error::IdentityError;
 use super::lockout::{Attempts, Lockout};
 use super::oidc::{JwtFault, ProviderFault, Providers, Vouched, looks_like_jwt};
+use super::pace::{PER_SECOND, Pace};
 use super::record::{self, Recorder};
 use super::sessions::{Cookie, NewSession, OpenedBy, Session};
 use super::store::IdentityStore;
@@ -23,6 +24,7 @@ pub struct Identity {
     store: Arc<IdentityStore>,
     lockout: Lockout,
     failures: Tally<Attempts>,
+    pace: Pace,
     providers: Providers,
     policies: Arc<LivePolicies>,
     recorder: Recorder,
@@ -131,6 +133,12 @@ pub(crate) enum Refused {
         /// How long to wait.
         seconds: u64,
     },
+    /// The credential is right, and too many requests came with it.
+    #[error("you send more than {PER_SECOND} requests a second; send fewer, and go on in {seconds} s")]
+    TooFast {
+        /// How long to wait.
+        seconds: u64,
+    },
     /// It cannot be told.
     #[error("who you are cannot be checked now: {0}")]
     Unavailable(String),
@@ -153,6 +161,7 @@ impl Identity {
             store: Arc::new(store),
             lockout: Lockout::default(),
             failures: Tally::default(),
+            pace: Pace::new(Arc::clone(&assistant.clock)),
             providers: Providers::new(),
             policies: Arc::clone(&assistant.policies),
             recorder: Recorder { audit: Arc::clone(&assistant.audit), clock: Arc::clone(&assistant.clock) },
@@ -248,10 +257,17 @@ impl Identity {
         }
     }
 
+    /// Counts a request of a principal whose credential was found right.
+    pub(crate) fn within_pace(&self, principal: &Principal) -> Result<(), Refused> {
+        self.pace.request(&principal.id).map_err(|seconds| Refused::TooFast { seconds })
+    }
+
     /// Opens a session for who holds this credential. It is recorded before it can be used.
     pub(crate) async fn log_in(&self, text: &str, peer: IpAddr) -> Result<(Principal, NewSession), Refused> {
         let Identified { principal, proof } = self.bearer(text, peer).await?;
         let Proof::Bearer(opened_by) = proof else { return Err(Refused::Unknown) };
+        // Each log-in is a record on the disk and a session.
+        self.within_pace(&principal)?;
         // Whole, even if its client hangs up: a record of a log-in and its session belong together.
         let (recorder, store, now) = (self.recorder.clone(), Arc::clone(&self.store), self.clock.now());
         whole(async move {
