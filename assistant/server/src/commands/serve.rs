@@ -95,7 +95,7 @@ fn watch(config: &Config, stations: &Stations) -> Result<Option<JoinHandle<()>>,
     let assistant = &stations.assistant;
     let watch = PolicyWatch::new(
         dir,
-        stations.policies_digest.clone(),
+        stations.policy_files.clone(),
         Arc::clone(&assistant.policies),
         Arc::clone(&assistant.audit),
         Arc::clone(&assistant.clock),
