@@ -92,8 +92,8 @@ pub struct Stations {
     pub latest: Option<Timestamp>,
     /// What was proved of the second fence before anything could be asked.
     pub proofs: Vec<Proof>,
-    /// What the files are known by that the policies were read from.
-    pub policies_digest: String,
+    /// The files that the policies were read from.
+    pub policy_files: PolicyFiles,
     embedded: Option<EmbeddedEngine>,
 }
 
@@ -183,7 +183,7 @@ impl Stations {
             bundle: rows.bundle,
             latest,
             proofs,
-            policies_digest: policy_files.digest(),
+            policy_files,
             embedded: rows.embedded,
         })
     }

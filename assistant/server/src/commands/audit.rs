@@ -68,7 +68,7 @@ struct Desk {
 impl Desk {
     fn reviewer(&self) -> Reviewer<'_> {
         let Self { principal, policies, log, clock, .. } = self;
-        Reviewer { principal, policies, log, clock, entrance: "cli" }
+        Reviewer { principal, policies, log, clock, entrance: "cli", denials: None }
     }
 
     /// Records a look and lets it be taken.

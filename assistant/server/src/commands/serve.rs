@@ -19,7 +19,7 @@ use crate::retention::{self, KeptLog};
 use crate::room::Room;
 use crate::stations::{Data, Stations};
 
-/// How often failed credentials that were counted are looked through for what is to be recorded.
+/// How often failed credentials and denials that were counted are looked through for what is to be recorded.
 const RECORD_EVERY: Duration = Duration::from_secs(10);
 
 /// Serves until it is asked to stop.
@@ -62,12 +62,12 @@ pub async fn serve(config: &Config, with_demo: bool) -> Result<(), CommandError>
         asked.await;
         output::note("stopping: running answers may finish");
     };
-    let recording = tokio::spawn(record_failures(service.clone()));
+    let recording = tokio::spawn(record_counted(service.clone()));
     serve_http(listener, router(service.clone()), stop).await;
     recording.abort();
     sweeping.abort();
     watch.abort();
-    service.identity().record_last_failures().await;
+    service.record_last_counted().await;
     heartbeat.stop().await;
     drop(service);
     if let Some(copies) = &stations.copies {
@@ -78,11 +78,11 @@ pub async fn serve(config: &Config, with_demo: bool) -> Result<(), CommandError>
     Ok(())
 }
 
-/// Failed credentials are counted, and recorded a minute at a time.
-async fn record_failures(service: Service) {
+/// Failed credentials and denials are counted, and recorded a minute at a time.
+async fn record_counted(service: Service) {
     loop {
         tokio::time::sleep(RECORD_EVERY).await;
-        service.identity().record_failures().await;
+        service.record_counted().await;
     }
 }
 
@@ -100,7 +100,7 @@ fn watch(config: &Config, stations: &Stations) -> Result<JoinHandle<()>, Command
     let assistant = &stations.assistant;
     let watch = PolicyWatch::new(
         dir,
-        stations.policies_digest.clone(),
+        stations.policy_files.clone(),
         Arc::clone(&assistant.policies),
         Arc::clone(&assistant.audit),
         Arc::clone(&assistant.clock),

@@ -122,7 +122,14 @@ fn of_question(id: &str) -> BTreeMap<String, String> {
 
 pub(super) fn reviewer<'a>(service: &'a Service, principal: &'a Principal, policies: &'a Policies) -> Reviewer<'a> {
     let clock = service.assistant().clock.as_ref();
-    Reviewer { principal, policies, log: service.audit().as_ref(), clock, entrance: "http" }
+    Reviewer {
+        principal,
+        policies,
+        log: service.audit().as_ref(),
+        clock,
+        entrance: "http",
+        denials: Some(service.denials()),
+    }
 }
 
 /// The log's files.
