@@ -118,7 +118,7 @@ pub async fn call_tool(assistant: &Assistant, call: &TypedCall, events: &dyn Eve
         let begun = begin(assistant, call).await?;
         events.emit(Event::Accepted { question_id: call.id.clone() });
         let mut spent = Spent::default();
-        let answered = run_and_ground(assistant, call, begun, &mut spent).await;
+        let answered = run_and_ground(assistant, call, events, begun, &mut spent).await;
         events.closing();
         complete(assistant, &call.id, ending(answered.as_ref(), spent)).await;
         answered
@@ -138,12 +138,13 @@ pub fn callable<'a>(assistant: &'a Assistant, principal: &'a Principal) -> impl 
 async fn run_and_ground(
     assistant: &Assistant,
     call: &TypedCall,
+    events: &dyn Events,
     begun: AuditRef,
     spent: &mut Spent,
 ) -> Result<ToolAnswer, CallError> {
     let started = assistant.clock.monotonic_ms();
     may_call(assistant, &call.principal, &call.tool)?;
-    let caller = Caller { question_id: &call.id, principal: &call.principal, as_of: call.as_of };
+    let caller = Caller { question_id: &call.id, principal: &call.principal, as_of: call.as_of, events };
     let asked = ToolCall { tool: call.tool.clone(), arguments: call.arguments.clone() };
     let span = tracing::info_span!("run_tool", tool = %call.tool);
     let run = run_tool(assistant, caller, &asked).instrument(span).await?;

@@ -4,7 +4,9 @@ use jiff::Timestamp;
 use rusqlite::{Connection, OptionalExtension as _, Row, named_params};
 use serde::Serialize;
 use serde_json::Value;
+use sightline_model::Principal;
 
+use super::rights::{RIGHTS_CHANGED, Rights};
 use super::{Answers, AnswersError, Feedback, Verdict, fold};
 
 /// The most conversations of a page.
@@ -61,8 +63,11 @@ pub struct AnswerEntry {
     pub at: Timestamp,
     /// The question.
     pub question: String,
-    /// The answer as it was sent.
-    pub answer: Value,
+    /// The answer as it was sent; null where it is withheld.
+    pub answer: Option<Value>,
+    /// Why the answer is withheld: its asker no longer has the rights with which it was got.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub withheld: Option<&'static str>,
     /// What was thought of it.
     pub feedback: Option<Feedback>,
 }
@@ -126,14 +131,15 @@ impl Answers {
         Ok(Conversations { conversations, next_cursor })
     }
 
-    /// One of this principal's conversations with its latest answers, or those before a cursor.
+    /// One of this principal's conversations with its latest answers, or those before a cursor. An answer that was got with rights
+    /// that the principal no longer has is withheld; its question, which is the asker's own, is not.
     ///
     /// # Errors
     /// When the cursor is none of ours or the database fails.
     pub fn conversation(
         &self,
         id: &str,
-        principal: &str,
+        principal: &Principal,
         cursor: Option<&str>,
     ) -> Result<Option<ConversationFile>, AnswersError> {
         let cursor = cursor.map(Cursor::parse).transpose()?;
@@ -144,10 +150,10 @@ impl Answers {
                         (SELECT count(*) FROM answer WHERE conversation_id = conversation.id)
                  FROM conversation WHERE id = ?1 AND principal = ?2",
             )?
-            .query_row((id, principal), RawLine::read)
+            .query_row((id, &principal.id), RawLine::read)
             .optional()?;
         let Some(line) = line else { return Ok(None) };
-        let (entries, next_cursor) = entries(&database, id, cursor.as_ref())?;
+        let (entries, next_cursor) = entries(&database, id, principal, cursor.as_ref())?;
         Ok(Some(ConversationFile { line: line.line()?, entries, next_cursor }))
     }
 
@@ -185,10 +191,11 @@ impl Answers {
 fn entries(
     database: &Connection,
     conversation: &str,
+    reader: &Principal,
     cursor: Option<&Cursor>,
 ) -> Result<(Vec<AnswerEntry>, Option<String>), AnswersError> {
     let mut statement = database.prepare_cached(
-        "SELECT answer.id, question_id, answer.at_ms, question, json, verdict, reason, feedback.at_ms
+        "SELECT answer.id, question_id, answer.at_ms, question, json, verdict, reason, feedback.at_ms, rights
          FROM answer LEFT JOIN feedback ON feedback.answer_id = answer.id
          WHERE conversation_id = :conversation AND (:at IS NULL OR (answer.at_ms, answer.id) < (:at, :id))
          ORDER BY answer.at_ms DESC, answer.id DESC LIMIT :limit",
@@ -202,7 +209,7 @@ fn entries(
     )?;
     let mut entries = Vec::new();
     for row in rows {
-        entries.push(row?.entry()?);
+        entries.push(row?.entry(reader)?);
     }
     let more = entries.len() > ANSWERS_A_PAGE as usize;
     entries.truncate(ANSWERS_A_PAGE as usize);
@@ -257,6 +264,7 @@ struct RawEntry {
     verdict: Option<String>,
     reason: Option<String>,
     feedback_at_ms: Option<i64>,
+    rights: Option<String>,
 }
 
 impl RawEntry {
@@ -270,11 +278,13 @@ impl RawEntry {
             verdict: row.get(5)?,
             reason: row.get(6)?,
             feedback_at_ms: row.get(7)?,
+            rights: row.get(8)?,
         })
     }
 
-    fn entry(self) -> Result<AnswerEntry, AnswersError> {
-        let Self { answer_id, question_id, at_ms, question, json, verdict, reason, feedback_at_ms } = self;
+    fn entry(self, reader: &Principal) -> Result<AnswerEntry, AnswersError> {
+        let Self { answer_id, question_id, at_ms, question, json, verdict, reason, feedback_at_ms, rights } = self;
+        let may_read = Rights::still_had_by(rights.as_deref(), reader);
         let verdict = verdict.as_deref().and_then(Verdict::parse);
         let feedback = match verdict.zip(feedback_at_ms) {
             Some((verdict, at)) => Some(Feedback { verdict, reason, at: Timestamp::from_millisecond(at)? }),
@@ -285,7 +295,8 @@ impl RawEntry {
             question_id,
             at: Timestamp::from_millisecond(at_ms)?,
             question,
-            answer: serde_json::from_str(&json)?,
+            answer: if may_read { Some(serde_json::from_str(&json)?) } else { None },
+            withheld: (!may_read).then_some(RIGHTS_CHANGED),
             feedback,
         })
     }

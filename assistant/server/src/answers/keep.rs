@@ -3,8 +3,9 @@
 use jiff::Timestamp;
 use rusqlite::{Connection, OptionalExtension as _};
 use serde::Serialize;
-use sightline_model::{Answer, AnswerId, Evidence, Series};
+use sightline_model::{Answer, AnswerId, Evidence, Principal, Series};
 
+use super::rights::Rights;
 use super::{Answers, AnswersError, days_after};
 
 /// The longest title of a conversation, characters: one line of a list.
@@ -45,11 +46,12 @@ impl Answers {
     pub fn keep(
         &self,
         answer: &Answer,
-        principal: &str,
+        asker: &Principal,
         now: Timestamp,
         continues: bool,
     ) -> Result<Kept, AnswersError> {
         let conversation = answer.conversation_id.as_str();
+        let principal = asker.id.as_str();
         let kept_until = days_after(now, self.keep.conversations).as_second();
         let mut database = self.database();
         let transaction = database.transaction()?;
@@ -75,8 +77,8 @@ impl Answers {
             }
         }
         transaction.execute(
-            "INSERT INTO answer (id, question_id, principal, conversation_id, at_ms, question, json)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+            "INSERT INTO answer (id, question_id, principal, conversation_id, at_ms, question, json, rights)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
             (
                 answer.answer_id.as_str(),
                 answer.audit.question_id.as_str(),
@@ -85,10 +87,11 @@ impl Answers {
                 now.as_millisecond(),
                 &answer.question,
                 serde_json::to_string(answer)?,
+                serde_json::to_string(&Rights::of(asker))?,
             ),
         )?;
         let kept_until = days_after(now, self.keep.evidence);
-        insert_evidence(&transaction, &answer.answer_id, &answer.evidence, principal, kept_until)?;
+        insert_evidence(&transaction, &answer.answer_id, &answer.evidence, asker, kept_until)?;
         transaction.commit()?;
         Ok(Kept::Stored)
     }
@@ -101,12 +104,12 @@ impl Answers {
         &self,
         answer_id: &AnswerId,
         evidence: &[Evidence],
-        principal: &str,
+        asker: &Principal,
         now: Timestamp,
     ) -> Result<(), AnswersError> {
         let mut database = self.database();
         let transaction = database.transaction()?;
-        insert_evidence(&transaction, answer_id, evidence, principal, days_after(now, self.keep.evidence))?;
+        insert_evidence(&transaction, answer_id, evidence, asker, days_after(now, self.keep.evidence))?;
         transaction.commit()?;
         Ok(())
     }
@@ -116,15 +119,17 @@ fn insert_evidence(
     database: &Connection,
     answer_id: &AnswerId,
     evidence: &[Evidence],
-    principal: &str,
+    asker: &Principal,
     kept_until: Timestamp,
 ) -> Result<(), AnswersError> {
+    let rights = serde_json::to_string(&Rights::of(asker))?;
     for evidence in evidence {
         let json = serde_json::to_string(&WithPoints { evidence, series: &evidence.series })?;
         let id = format!("{answer_id}.{}", evidence.id);
         database.execute(
-            "INSERT OR REPLACE INTO evidence (id, answer_id, principal, kept_until, json) VALUES (?1, ?2, ?3, ?4, ?5)",
-            (&id, answer_id.as_str(), principal, kept_until.as_second(), &json),
+            "INSERT OR REPLACE INTO evidence (id, answer_id, principal, kept_until, json, rights)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+            (&id, answer_id.as_str(), &asker.id, kept_until.as_second(), &json, &rights),
         )?;
     }
     Ok(())

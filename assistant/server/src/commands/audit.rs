@@ -10,7 +10,7 @@ mod replay;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use sightline_audit::SqliteAudit;
+use sightline_audit::{Amounts, SqliteAudit};
 use sightline_core::Clock as _;
 use sightline_model::audit::EventKind;
 use sightline_model::{Principal, QuestionId};
@@ -162,7 +162,7 @@ async fn verify(desk: &Desk) -> Result<(), CommandError> {
 async fn usage(desk: &Desk, query: UsageQuery) -> Result<(), CommandError> {
     let filter = query.filter().map_err(told)?;
     desk.look(Action::ReadAllUsage, EventKind::AuditRead, query.detail()).await?;
-    let usage = desk.files.read(move |reader| Ok(reader.usage(&filter)?)).await.map_err(told)?;
+    let usage = desk.files.read(move |reader| Ok(reader.usage(&filter, Amounts::Exact)?)).await.map_err(told)?;
     if desk.json { print::json(&serde_json::json!({ "usage": usage })) } else { print::usage(&usage) }
 }
 

@@ -10,7 +10,7 @@ use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;
 use serde::Serialize;
 use sightline_audit::{Entry, QuestionRecord};
-use sightline_core::{Replay, ReplayError, ReplayRequest, record_cancelled, replay};
+use sightline_core::{Replay, ReplayError, ReplayRequest, replay};
 use sightline_model::audit::{Call, EventKind};
 use sightline_model::{Principal, QuestionId};
 use sightline_policies::{Action, Policies};
@@ -18,6 +18,7 @@ use sightline_policies::{Action, Policies};
 use super::auth::Asker;
 use super::chat::DEADLINE;
 use super::problem::Problem;
+use super::progress::{Progress, Running};
 use super::service::Service;
 use crate::review::{AuditFiles, ReviewError, Reviewer, SearchQuery, Verification};
 
@@ -88,26 +89,36 @@ pub(super) async fn replay_question(
     let replay_id = QuestionId::new(service.assistant().ids.next());
     let request = ReplayRequest { id: replay_id, of: QuestionId::new(id), calls, reviewer: principal };
     // A task of its own: a reviewer who goes away must not take the complete record along.
-    let running = tokio::spawn(async move { within_deadline(&service, &request).await });
-    let ended = running.await.map_err(|error| Problem::from(ReviewError::Crashed(error.to_string())))?;
-    ended.map(Json)
+    let replaying = tokio::spawn(async move {
+        let progress = Progress::default();
+        let running = Running { service: &service, id: &request.id, is_planned: false, progress: &progress };
+        running.work(within_deadline(running, &request)).await
+    });
+    let crashed = |error: String| Problem::from(ReviewError::Crashed(error));
+    let ended = replaying.await.map_err(|error| crashed(error.to_string()))?;
+    ended.ok_or_else(|| crashed("the replay panicked".to_owned()))?.map(Json)
 }
 
-async fn within_deadline(service: &Service, request: &ReplayRequest) -> Result<Replay, Problem> {
-    let assistant = service.assistant();
-    match tokio::time::timeout(DEADLINE, replay(assistant, request)).await {
-        Ok(replayed) => replayed.map_err(|error| match error {
-            ReplayError::TooManyQuestions(full) => {
-                Problem::new(StatusCode::TOO_MANY_REQUESTS, full.to_string()).retry_after(full.retry_after_s)
-            }
-            ReplayError::Audit(error) => Problem::audit(&error),
-        }),
+async fn within_deadline(running: Running<'_>, request: &ReplayRequest) -> Result<Replay, Problem> {
+    let Running { service, progress, .. } = running;
+    let mut replaying = Box::pin(replay(service.assistant(), request, progress));
+    let replayed = match tokio::time::timeout(DEADLINE, &mut replaying).await {
+        Ok(replayed) => replayed,
+        // Its complete record is being written: a second one would contradict it.
+        Err(_) if progress.is_closing() => replaying.await,
         Err(_) => {
+            drop(replaying);
             let reason = "the replay took longer than two minutes and was stopped";
-            record_cancelled(assistant, &request.id, reason).await;
-            Err(Problem::new(StatusCode::GATEWAY_TIMEOUT, reason).about(request.id.as_str()))
+            running.cancelled(reason).await;
+            return Err(Problem::new(StatusCode::GATEWAY_TIMEOUT, reason).about(request.id.as_str()));
         }
-    }
+    };
+    replayed.map_err(|error| match error {
+        ReplayError::TooManyQuestions(full) => {
+            Problem::new(StatusCode::TOO_MANY_REQUESTS, full.to_string()).retry_after(full.retry_after_s)
+        }
+        ReplayError::Audit(error) => Problem::audit(&error),
+    })
 }
 
 async fn question(service: &Service, id: &str) -> Result<QuestionRecord, Problem> {
