@@ -18,6 +18,12 @@ pub enum AuditLogError {
     /// The log or its key file.
     #[error(transparent)]
     Audit(#[from] AuditError),
+    /// The log or its key is not there, and looking into it makes neither.
+    #[error("`{}` is not there: nothing was recorded yet, or it was moved or deleted; check --data-dir and `audit.key_file`", path.display())]
+    Missing {
+        /// The file.
+        path: PathBuf,
+    },
     /// No randomness for its key.
     #[error("the system gives no randomness for the audit log's key: {0}")]
     Randomness(String),
@@ -63,6 +69,17 @@ pub fn open(config: &Config, engine: Option<EngineCopy>) -> Result<SqliteAudit, 
     }
 }
 
+/// Opens a log that is there, to record a look into it. A look must not make a log, which would then be whole.
+///
+/// # Errors
+/// When the log or its key is not there, or cannot be used.
+pub fn open_existing(config: &Config) -> Result<SqliteAudit, AuditLogError> {
+    match [path(config), key_file(config)].into_iter().find(|file| !file.exists()) {
+        Some(path) => Err(AuditLogError::Missing { path }),
+        None => open(config, None),
+    }
+}
+
 fn open_with(config: &Config, key: AuditKey, engine: Option<EngineCopy>) -> Result<SqliteAudit, AuditLogError> {
     let mut for_id = [0_u8; 16];
     getrandom::fill(&mut for_id).map_err(|error| AuditLogError::Randomness(error.to_string()))?;
@@ -85,7 +102,7 @@ fn open_with(config: &Config, key: AuditKey, engine: Option<EngineCopy>) -> Resu
 /// # Errors
 /// When the new key cannot be kept or the log cannot be written; the old key goes on signing then.
 pub async fn rotate_key(config: &Config, at: Timestamp, by: &str) -> Result<PublicKey, AuditLogError> {
-    let log = open(config, None)?;
+    let log = open_existing(config)?;
     let (secret, next) = (random()?, next_key_file(config));
     let new = AuditKey::from_secret(secret);
     let public = new.public();

@@ -20,7 +20,7 @@ pub(crate) mod erase;
 #[cfg(test)]
 mod file_tests;
 #[cfg(test)]
-mod format_tests;
+pub(crate) mod format_tests;
 pub(crate) mod retain;
 pub(crate) mod rotate;
 pub(crate) mod schema;

@@ -157,7 +157,82 @@ fn a_file_that_was_replaced_by_another_log_shows_against_a_copy() {
     assert_eq!(new.verify(), Verdict::Whole { records: 3 });
     assert_eq!(
         examine(&new, &[place.copied()], None).verdict.to_string(),
-        "the log is broken: copy `place` knows nothing of this log, but of log 09090909090909090909090909090909: the file was replaced by another, or the copy is not its"
+        "the log is broken: the log was replaced: copy `place` holds segment 1 of log 09090909090909090909090909090909, which the same key signed on 2026-05-04T10:00:00.5Z; if that log was moved away on purpose, move the copy away with it"
+    );
+}
+
+#[test]
+fn a_log_that_was_replaced_shows_although_the_new_one_writes_to_the_same_copy() {
+    let (test, place) = (TestLog::new(), Place::default());
+    let log = open_with(&test, vec![Box::new(place.clone())]);
+    ask(&log, "q1");
+    ask(&log, "q2");
+    drop(log);
+    let new = TestLog::new();
+    let settings = Settings { new_log_id: [1; 16], copies: vec![Box::new(place.clone())], ..TestLog::settings() };
+    let log = SqliteAudit::open(&new.path(), settings).unwrap();
+    ask(&log, "q1");
+    ask(&log, "q2");
+    drop(log);
+    let verdict = examine(&new, &[place.copied()], None).verdict.to_string();
+    assert!(verdict.contains("the log was replaced"), "{verdict}");
+}
+
+#[test]
+fn a_copy_that_nothing_was_compared_with_proves_nothing_and_says_so() {
+    let test = TestLog::with_questions(2);
+    let unproved = "copy `place` holds no checkpoint of this log, so it does not show whether the end was cut off or the log replaced";
+    let report = examine(&test, &[Place::default().copied()], None);
+    assert_eq!((report.verdict, report.unproved), (Verdict::Whole { records: 6 }, vec![unproved.to_owned()]));
+    // Deleted with its key, and begun anew by a service that makes both: the copy knows another key and another log.
+    let (other, place) = (TestLog::new(), Place::default());
+    let settings = Settings {
+        key: AuditKey::from_secret([8; 32]),
+        new_log_id: [1; 16],
+        copies: vec![Box::new(place.clone())],
+        ..TestLog::settings()
+    };
+    let log = SqliteAudit::open(&other.path(), settings).unwrap();
+    ask(&log, "q1");
+    ask(&log, "q2");
+    drop(log);
+    let report = examine(&test, &[place.copied()], None);
+    assert_eq!(
+        (report.verdict.clone(), report.unproved.clone()),
+        (Verdict::Whole { records: 6 }, vec![unproved.to_owned()])
+    );
+    assert_eq!(notes(&report), ["0: copy `place` also holds 1 checkpoints of other logs and other keys"]);
+    // Before the first checkpoint there is nothing that a copy could hold.
+    let new = TestLog::with_questions(1);
+    assert!(examine(&new, &[Place::default().copied()], None).unproved.is_empty());
+}
+
+#[test]
+fn one_service_does_not_speak_for_another() {
+    let test = TestLog::new();
+    let log = test.open();
+    let of = |process: &str, kind: EventKind, time: &str| {
+        let mut event = event(kind, time);
+        event.detail.insert("process".to_owned(), process.to_owned());
+        event
+    };
+    for (process, kind, time) in [
+        ("a", EventKind::ServiceStarted, "2026-05-04T10:00:00Z"),
+        ("b", EventKind::ServiceStarted, "2026-05-04T10:00:10Z"),
+        ("b", EventKind::Heartbeat, "2026-05-04T10:01:10Z"),
+        ("b", EventKind::Heartbeat, "2026-05-04T10:02:10Z"),
+        ("b", EventKind::Heartbeat, "2026-05-04T10:03:10Z"),
+        ("b", EventKind::ServiceStopped, "2026-05-04T10:03:20Z"),
+    ] {
+        block_on(log.event(of(process, kind, time))).unwrap();
+    }
+    drop(log);
+    let report = examine(&test, &[], Some(at("2026-05-04T12:00:00Z")));
+    assert_eq!(
+        notes(&report),
+        [
+            "5: no sign of life of the service (process a) from 2026-05-04T10:00:00Z to 2026-05-04T10:03:10Z, although it had not ended in order: it was killed or hung, or its records were kept from the log"
+        ]
     );
 }
 

@@ -85,7 +85,28 @@ fn rows(shell: &Connection, table: &str, columns: &[String]) -> Vec<Row> {
 
 #[test]
 fn any_changed_added_or_removed_cell_of_any_table_is_found() {
-    let test = full_log();
+    let tried = tamper_with_each_cell(&full_log(), &["checkpoint"]);
+    assert!(tried > 100, "{tried}");
+}
+
+#[test]
+fn so_it_is_in_a_log_that_ends_with_a_checkpoint() {
+    let test = TestLog::with_questions(4);
+    assert_eq!(test.reader().checkpoints(0).unwrap().last().unwrap().last, 12);
+    let tried = tamper_with_each_cell(&test, &["checkpoint", "rotation"]);
+    assert!(tried > 50, "{tried}");
+}
+
+#[test]
+fn so_it_is_in_a_log_that_grew_from_the_first_format() {
+    let test = crate::file::format_tests::old_log();
+    crate::test_log::ask(&test.open(), "q3");
+    let tried = tamper_with_each_cell(&test, &["rotation"]);
+    assert!(tried > 50, "{tried}");
+}
+
+/// How many changes were tried. These tables have no rows in this log.
+fn tamper_with_each_cell(test: &TestLog, empty: &[&str]) -> usize {
     assert!(matches!(test.verify(), Verdict::Whole { .. }), "{}", test.verify());
     let shell = Connection::open(test.path()).unwrap();
     let tables = tables(&shell);
@@ -109,7 +130,16 @@ fn any_changed_added_or_removed_cell_of_any_table_is_found() {
     let mut tried = 0;
     for (table, columns) in &tables {
         let placed = rows(&shell, table, columns);
-        assert!(table == "checkpoint" || !placed.is_empty(), "{table} is empty");
+        assert_eq!(empty.contains(&table.as_str()), placed.is_empty(), "{table}");
+        if table == "checkpoint" {
+            // Nothing that was signed, at every place a record stands, stood or could stand.
+            for seq in [-1, 0, 1, 2, 3, 5, 1_000_000] {
+                let insert = "INSERT INTO checkpoint VALUES (?1, zeroblob(32), 0, 'none', zeroblob(64))";
+                assert!(change(insert, &[Value::Integer(seq)]));
+                assert!(matches!(test.verify(), Verdict::Broken(_)), "a checkpoint at {seq}");
+                assert!(change("DELETE FROM checkpoint WHERE seq = ?1", &[Value::Integer(seq)]));
+            }
+        }
         // The first, the last and one between: each table's rows are all of one kind.
         let sample = [0, placed.len() / 2, placed.len().saturating_sub(1)];
         for row in sample.iter().filter_map(|index| placed.get(*index)) {
@@ -131,18 +161,29 @@ fn any_changed_added_or_removed_cell_of_any_table_is_found() {
             let marks: Vec<String> = (1..=columns.len()).map(|index| format!("?{index}")).collect();
             let insert = format!("INSERT INTO {table} ({all}) VALUES ({})", marks.join(", "));
             assert!(change(&format!("DELETE FROM {table} WHERE rowid = ?1"), &[Value::Integer(row.id)]));
-            assert!(matches!(test.verify(), Verdict::Broken(_)), "{table} without row {}", row.id);
+            // The first segment after format 1 vouches for all that the last checkpoint of format 1 did, and does not
+            // name it: without it the log proves as much.
+            let is_superseded = table == "checkpoint";
+            assert!(is_superseded || matches!(test.verify(), Verdict::Broken(_)), "{table} without row {}", row.id);
             assert!(change(&insert, &row.cells));
-            let mut added = row.cells.clone();
-            added[0] = Value::Integer(1_000_000);
-            if change(&insert, &added) {
-                assert!(matches!(test.verify(), Verdict::Broken(_)), "{table} with a copy of row {}", row.id);
-                assert!(change(&format!("DELETE FROM {table} WHERE rowid = 1000000"), &[]));
+            let newest = placed.last().map_or(0, |row| row.id);
+            for id in [0, newest + 1, 1_000_000] {
+                let mut added = row.cells.clone();
+                added[0] = Value::Integer(id);
+                if change(&insert, &added) {
+                    tried += 1;
+                    assert!(
+                        matches!(test.verify(), Verdict::Broken(_)),
+                        "{table} with a copy of row {} at {id}",
+                        row.id
+                    );
+                    assert!(change(&format!("DELETE FROM {table} WHERE rowid = {id}"), &[]));
+                }
             }
         }
         assert!(matches!(test.verify(), Verdict::Whole { .. }), "{table} was not put back");
     }
-    assert!(tried > 100, "{tried}");
+    tried
 }
 
 /// One stored record of a long log.

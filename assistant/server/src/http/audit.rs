@@ -72,8 +72,9 @@ pub(super) async fn verify(
 ) -> Result<Json<Verification>, Problem> {
     let policies = service.assistant().policies.now();
     let reviewer = reviewer(&service, &principal, &policies);
-    reviewer.record(Action::VerifyAudit, EventKind::AuditVerified, BTreeMap::new()).await?;
-    Ok(Json(files(&service)?.verify().await?))
+    reviewer.may(Action::VerifyAudit).await?;
+    let found = files(&service)?.verify().await;
+    Ok(Json(reviewer.record_verified(found).await?))
 }
 
 /// Handles `POST /v1/audit/{id}/replay`.
