@@ -131,7 +131,8 @@ pub async fn call_tool(assistant: &Assistant, call: &TypedCall, events: &dyn Eve
 pub fn callable<'a>(assistant: &'a Assistant, principal: &'a Principal) -> impl Iterator<Item = &'a dyn AnyTool> {
     assistant.tools.iter().map(Box::as_ref).filter(move |tool| {
         let may_read = readable(assistant, principal, tool.name());
-        may_call(assistant, principal, tool.name()).is_ok() && tool.datasets().iter().any(|dataset| may_read.contains(dataset))
+        may_call(assistant, principal, tool.name()).is_ok()
+            && tool.datasets().iter().any(|dataset| may_read.contains(dataset))
     })
 }
 

@@ -32,7 +32,7 @@ impl Heartbeat {
     pub(crate) async fn start(stations: &Stations, every_seconds: u64) -> Self {
         let signs =
             Signs { audit: Arc::clone(&stations.audit), clock: Arc::clone(&stations.assistant.clock), every_seconds };
-        let policies = ("policies".to_owned(), stations.policies_digest.clone());
+        let policies = ("policies".to_owned(), stations.policy_files.digest());
         signs.write(EventKind::ServiceStarted, [policies].into()).await;
         let beating = tokio::spawn(beat(signs.clone()));
         Self { signs, beating }

@@ -187,7 +187,7 @@ fn a_spent_budget_refuses_and_a_small_rest_bounds_the_read() {
     let (decision, limits) = (decision(), limits());
     // The exact number is that of others' rows too, and the difference of two looks at what is left is what one query read.
     let estimate = |rows, bytes| Some(Estimate { rows, bytes });
-    let words = |left, estimate| try_with(&wanted, &limits(), left, estimate).unwrap().to_string();
+    let words = |left, estimate| try_with(&wanted, &limits, left, estimate).unwrap().to_string();
     assert_eq!(words(None, estimate(4_000_000_001, 0)), words(None, estimate(4_099_999_999, 0)));
     assert_eq!(words(None, estimate(0, 80_000_000_001)), words(None, estimate(0, 80_999_999_999)));
     assert_eq!(words(Some(1_000_000), estimate(0, 2_000_001)), words(Some(1_099_999), estimate(0, 2_099_999)));

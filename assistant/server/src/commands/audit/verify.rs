@@ -48,7 +48,7 @@ pub(super) async fn verify(
     };
     let clock = SystemClock::start();
     let reviewer =
-        Reviewer { principal: &principal, policies: &policies, log: log.as_ref(), clock: &clock, entrance: "cli" };
+        Reviewer { principal: &principal, policies: &policies, log: log.as_ref(), clock: &clock, entrance: "cli", denials: None };
     end(&reviewer.record_verified(found).await.map_err(told)?, json)
 }
 
