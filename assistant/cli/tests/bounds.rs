@@ -101,7 +101,7 @@ async fn what_was_tried_or_stopped_stands_in_the_log_with_what_was_read() {
         call.clone(),
     ];
     let counted = Counted::default();
-    let reviewer = line.principal("admin");
+    let reviewer = typed.principal.clone();
     let request = ReplayRequest { id: QuestionId::new(UuidIds.next()), of: typed.id, calls, reviewer };
     let replayed = replay(&line.assistant, &request, &counted).await.unwrap();
     let verdicts: Vec<&ReplayVerdict> = replayed.calls.iter().map(|call| &call.verdict).collect();

@@ -25,6 +25,7 @@ pub use conversations::{AnswerEntry, ConversationFile, ConversationLine, Convers
 pub use evidence::Lookup;
 pub use feedback::{Feedback, Verdict};
 pub use keep::Kept;
+pub(crate) use keep::Whose;
 pub use retention::Swept;
 pub(crate) use rights::RIGHTS_CHANGED;
 

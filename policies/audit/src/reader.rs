@@ -189,15 +189,14 @@ impl AuditReader {
                     ":since": since.map(|at| at.to_string()), ":until": until.map(|at| at.to_string()),
                     ":text": text,
                 },
-                |row| Ok((Stored::read(row)?, row.get::<_, u64>(4)?, row.get::<_, Option<String>>(5)?)),
+                |row| Ok((Stored::read(row)?, row.get::<_, u64>(4)?)),
             )
             .map_err(|error| self.failed(&error))?;
         let mut questions = Vec::new();
         for row in rows {
-            let (stored, calls, ended) = row.map_err(|error| self.failed(&error))?;
-            let seq = stored.seq;
-            let complete = ended.map(|body| parse(seq, &body)).transpose()?;
-            let begin = stored.sealed()?;
+            let (stored, calls) = row.map_err(|error| self.failed(&error))?;
+            let begin: Sealed<Begin> = stored.sealed()?;
+            let complete = self.complete_of(&begin.record.question_id)?;
             let abandoned = complete.is_none() && self.is_abandoned(&begin);
             let question = QuestionLine { begin, calls, complete, abandoned };
             if unended.is_some_and(|unended| unended != question.outcome()) {
@@ -273,6 +272,12 @@ impl AuditReader {
             } }),
         )?;
         Ok(written)
+    }
+
+    /// How a question ended, with what can be erased of it.
+    pub(crate) fn complete_of(&self, id: &QuestionId) -> Result<Option<Complete>, AuditError> {
+        let complete = self.records(id, Kind::Complete)?.into_iter().next().map(Stored::sealed).transpose()?;
+        Ok(complete.map(|complete| complete.record))
     }
 
     pub(crate) fn records(&self, id: &QuestionId, kind: Kind) -> Result<Vec<Stored>, AuditError> {

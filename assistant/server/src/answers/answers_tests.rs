@@ -3,11 +3,11 @@ use std::path::Path;
 use jiff::{Timestamp, ToSpan as _};
 use rusqlite::Connection;
 use serde_json::json;
-use sightline_model::{Answer, AnswerId, Principal, Role};
+use sightline_model::{Answer, AnswerId, Principal, QuestionId, Role};
 use sightline_policies::bundle_principal;
 
 use super::keep::title;
-use super::{Answers, AnswersError, Feedback, KeepDays, Kept, Lookup, RIGHTS_CHANGED, Swept, Verdict};
+use super::{Answers, AnswersError, Feedback, KeepDays, Kept, Lookup, RIGHTS_CHANGED, Swept, Verdict, Whose};
 
 const KEEP: KeepDays = KeepDays { evidence: 30, conversations: 90 };
 
@@ -182,13 +182,41 @@ fn feedback_is_for_ones_own_answer_and_the_last_word_counts() {
 }
 
 #[test]
+fn an_erased_question_leaves_nothing_and_its_conversation_is_called_by_the_next_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(folder.path());
+    let secret = "zyxwv-secret-question";
+    store.keep(&answer("a1", "c1", secret), &who("ann"), start(), false).unwrap();
+    store.give_feedback("a1", "ann", &feedback(Verdict::Down, Some(secret))).unwrap();
+    keep(&store, "a2", "c1", "ann", days(1));
+    keep(&store, "a3", "c2", "ann", start());
+    let erase = |ids: &[&str]| {
+        let ids: Vec<QuestionId> = ids.iter().map(|id| QuestionId::new(*id)).collect();
+        store.erase_questions(&ids).unwrap()
+    };
+    assert_eq!(erase(&["q-a1", "q-a3", "q-none"]), 2);
+    assert_eq!(erase(&["q-a1"]), 0);
+    assert_eq!(listed(&store, "ann"), ["c1"], "the other is empty and goes");
+    let file = store.conversation("c1", &who("ann"), None).unwrap().unwrap();
+    assert_eq!((file.line.title.as_str(), file.line.answers), ("question a2", 1));
+    assert_eq!(store.evidence("a1.E1", &who("ann"), start()).unwrap(), Lookup::Unknown);
+    assert!(matches!(store.evidence("a2.E1", &who("ann"), start()).unwrap(), Lookup::Found(_)));
+    for name in ["answers.db", "answers.db-wal"] {
+        let bytes = std::fs::read(folder.path().join(name)).unwrap_or_default();
+        assert!(!bytes.windows(secret.len()).any(|window| window == secret.as_bytes()), "{name}");
+    }
+}
+
+#[test]
 fn an_answer_does_not_outlive_the_rights_it_was_got_with() {
     let folder = tempfile::tempdir().unwrap();
     let store = open(folder.path());
     keep(&store, "a1", "c1", "ann", start());
     let viewer = Principal { role: Role::Viewer, ..who("ann") };
     store.keep(&answer("a2", "c1", "what now?"), &viewer, days(1), true).unwrap();
-    store.keep_evidence(&AnswerId::new("t1"), &answer("t1", "", "").evidence, &who("ann"), start()).unwrap();
+    let (answer_id, question_id) = (AnswerId::new("t1"), QuestionId::new("q-t1"));
+    let whose = Whose { answer_id: &answer_id, question_id: &question_id, asker: &who("ann") };
+    store.keep_evidence(whose, &answer("t1", "", "").evidence, start()).unwrap();
     let shown = |reader: &Principal| {
         let file = store.conversation("c1", reader, None).unwrap().unwrap();
         file.entries.into_iter().map(|e| (e.question, e.answer.is_some(), e.withheld)).collect::<Vec<_>>()

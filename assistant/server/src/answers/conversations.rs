@@ -4,8 +4,9 @@ use jiff::Timestamp;
 use rusqlite::{Connection, OptionalExtension as _, Row, named_params};
 use serde::Serialize;
 use serde_json::Value;
-use sightline_model::Principal;
+use sightline_model::{Principal, QuestionId};
 
+use super::keep::title;
 use super::rights::{RIGHTS_CHANGED, Rights};
 use super::{Answers, AnswersError, Feedback, Verdict, fold};
 
@@ -184,6 +185,46 @@ impl Answers {
         transaction.commit()?;
         fold(&database)?;
         Ok(deleted as u64)
+    }
+}
+
+impl Answers {
+    /// Takes out what is kept of these questions: text, answer, evidence and feedback. A conversation that is empty then goes too;
+    /// any other is called by the first question that is left. Gives back how many answers went.
+    ///
+    /// # Errors
+    /// When the database fails.
+    pub fn erase_questions(&self, questions: &[QuestionId]) -> Result<u64, AnswersError> {
+        let mut database = self.database();
+        let transaction = database.transaction()?;
+        let mut erased: u64 = 0;
+        for question in questions {
+            transaction.execute("DELETE FROM evidence WHERE question_id = ?1", [question.as_str()])?;
+            let gone: Option<String> = transaction
+                .query_row(
+                    "DELETE FROM answer WHERE question_id = ?1 RETURNING conversation_id",
+                    [question.as_str()],
+                    |row| row.get(0),
+                )
+                .optional()?;
+            let Some(conversation) = gone else { continue };
+            erased += 1;
+            let first: Option<String> = transaction
+                .query_row(
+                    "SELECT question FROM answer WHERE conversation_id = ?1 ORDER BY at_ms, id LIMIT 1",
+                    [&conversation],
+                    |row| row.get(0),
+                )
+                .optional()?;
+            match first {
+                Some(first) => transaction
+                    .execute("UPDATE conversation SET title = ?2 WHERE id = ?1", (&conversation, title(&first)))?,
+                None => transaction.execute("DELETE FROM conversation WHERE id = ?1", [&conversation])?,
+            };
+        }
+        transaction.commit()?;
+        fold(&database)?;
+        Ok(erased)
     }
 }
 

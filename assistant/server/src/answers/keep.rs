@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use rusqlite::{Connection, OptionalExtension as _};
 use serde::Serialize;
-use sightline_model::{Answer, AnswerId, Evidence, Principal, Series};
+use sightline_model::{Answer, AnswerId, Evidence, Principal, QuestionId, Series};
 
 use super::rights::Rights;
 use super::{Answers, AnswersError, days_after};
@@ -18,6 +18,17 @@ pub enum Kept {
     Stored,
     /// Its conversation was deleted while it was being answered, or is somebody else's: nothing of it was kept.
     ConversationGone,
+}
+
+/// Which answer evidence belongs to, and who asked for it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Whose<'a> {
+    /// The answer.
+    pub(crate) answer_id: &'a AnswerId,
+    /// The question, or the typed call.
+    pub(crate) question_id: &'a QuestionId,
+    /// Who asked.
+    pub(crate) asker: &'a Principal,
 }
 
 /// Evidence with its points, as it is served.
@@ -91,7 +102,8 @@ impl Answers {
             ),
         )?;
         let kept_until = days_after(now, self.keep.evidence);
-        insert_evidence(&transaction, &answer.answer_id, &answer.evidence, asker, kept_until)?;
+        let whose = Whose { answer_id: &answer.answer_id, question_id: &answer.audit.question_id, asker };
+        insert_evidence(&transaction, whose, &answer.evidence, kept_until)?;
         transaction.commit()?;
         Ok(Kept::Stored)
     }
@@ -100,16 +112,15 @@ impl Answers {
     ///
     /// # Errors
     /// When the database fails.
-    pub fn keep_evidence(
+    pub(crate) fn keep_evidence(
         &self,
-        answer_id: &AnswerId,
+        whose: Whose<'_>,
         evidence: &[Evidence],
-        asker: &Principal,
         now: Timestamp,
     ) -> Result<(), AnswersError> {
         let mut database = self.database();
         let transaction = database.transaction()?;
-        insert_evidence(&transaction, answer_id, evidence, asker, days_after(now, self.keep.evidence))?;
+        insert_evidence(&transaction, whose, evidence, days_after(now, self.keep.evidence))?;
         transaction.commit()?;
         Ok(())
     }
@@ -117,19 +128,19 @@ impl Answers {
 
 fn insert_evidence(
     database: &Connection,
-    answer_id: &AnswerId,
+    whose: Whose<'_>,
     evidence: &[Evidence],
-    asker: &Principal,
     kept_until: Timestamp,
 ) -> Result<(), AnswersError> {
+    let Whose { answer_id, question_id, asker } = whose;
     let rights = serde_json::to_string(&Rights::of(asker))?;
     for evidence in evidence {
         let json = serde_json::to_string(&WithPoints { evidence, series: &evidence.series })?;
         let id = format!("{answer_id}.{}", evidence.id);
         database.execute(
-            "INSERT OR REPLACE INTO evidence (id, answer_id, principal, kept_until, json, rights)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
-            (&id, answer_id.as_str(), &asker.id, kept_until.as_second(), &json, &rights),
+            "INSERT OR REPLACE INTO evidence (id, answer_id, principal, kept_until, json, rights, question_id)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+            (&id, answer_id.as_str(), &asker.id, kept_until.as_second(), &json, &rights, question_id.as_str()),
         )?;
     }
     Ok(())

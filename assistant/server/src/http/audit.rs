@@ -14,9 +14,10 @@ use sightline_core::{Replay, ReplayError, ReplayRequest, replay};
 use sightline_model::audit::{Call, EventKind};
 use sightline_model::{Principal, QuestionId};
 use sightline_policies::{Action, Policies};
+use tokio::sync::watch;
 
 use super::auth::Asker;
-use super::chat::DEADLINE;
+use super::chat::{DEADLINE, StopOnDrop, place};
 use super::problem::Problem;
 use super::progress::{Progress, Running};
 use super::service::Service;
@@ -83,33 +84,51 @@ pub(super) async fn replay_question(
     Asker(principal): Asker,
     Path(id): Path<String>,
 ) -> Result<Json<Replay>, Problem> {
+    let permit = place(&service)?;
     let policies = service.assistant().policies.now();
     let detail = of_question(&id);
     reviewer(&service, &principal, &policies).record(Action::ReplayAudit, EventKind::AuditReplayed, detail).await?;
     let calls: Vec<Call> = question(&service, &id).await?.records.into_iter().map(|call| call.record).collect();
     let replay_id = QuestionId::new(service.assistant().ids.next());
     let request = ReplayRequest { id: replay_id, of: QuestionId::new(id), calls, reviewer: principal };
+    let (name, who) = (request.id.to_string(), request.reviewer.id.clone());
+    let stopped = service.enter(&name, &who);
+    let stop = StopOnDrop { service: service.clone(), question_id: name, principal: who };
     // A task of its own: a reviewer who goes away must not take the complete record along.
     let replaying = tokio::spawn(async move {
         let progress = Progress::default();
         let running = Running { service: &service, id: &request.id, is_planned: false, progress: &progress };
-        running.work(within_deadline(running, &request)).await
+        let ended = running.work(until_stopped(running, &request, stopped)).await;
+        drop(permit);
+        ended
     });
     let crashed = |error: String| Problem::from(ReviewError::Crashed(error));
-    let ended = replaying.await.map_err(|error| crashed(error.to_string()))?;
+    let ended = replaying.await;
+    drop(stop);
+    let ended = ended.map_err(|error| crashed(error.to_string()))?;
     ended.ok_or_else(|| crashed("the replay panicked".to_owned()))?.map(Json)
 }
 
-async fn within_deadline(running: Running<'_>, request: &ReplayRequest) -> Result<Replay, Problem> {
+/// Dropping the line's future stops the query at the engine.
+async fn until_stopped(
+    running: Running<'_>,
+    request: &ReplayRequest,
+    mut stopped: watch::Receiver<bool>,
+) -> Result<Replay, Problem> {
     let Running { service, progress, .. } = running;
     let mut replaying = Box::pin(replay(service.assistant(), request, progress));
-    let replayed = match tokio::time::timeout(DEADLINE, &mut replaying).await {
+    let by_itself = tokio::select! {
+        biased;
+        replayed = &mut replaying => Ok(replayed),
+        _ = stopped.wait_for(|stop| *stop) => Err("the replay was stopped"),
+        () = tokio::time::sleep(DEADLINE) => Err("the replay took longer than two minutes and was stopped"),
+    };
+    let replayed = match by_itself {
         Ok(replayed) => replayed,
         // Its complete record is being written: a second one would contradict it.
         Err(_) if progress.is_closing() => replaying.await,
-        Err(_) => {
+        Err(reason) => {
             drop(replaying);
-            let reason = "the replay took longer than two minutes and was stopped";
             running.cancelled(reason).await;
             return Err(Problem::new(StatusCode::GATEWAY_TIMEOUT, reason).about(request.id.as_str()));
         }

@@ -29,7 +29,7 @@ use crate::answers::Kept;
 pub(super) const DEADLINE: Duration = Duration::from_secs(120);
 
 /// When to ask again where every place for questions is taken, seconds: most answers take less.
-pub(super) const BUSY_RETRY_S: u64 = 5;
+const BUSY_RETRY_S: u64 = 5;
 
 /// The body of a question.
 #[derive(Debug, Deserialize)]
@@ -157,15 +157,20 @@ fn unreadable(rejection: &JsonRejection) -> String {
     }
 }
 
-/// Checks the request, enters the question as running and begins to answer it on a task of its own.
-async fn start(service: &Service, principal: Principal, request: ChatRequest) -> Result<Started, Problem> {
-    let permit = Arc::clone(service.slots()).try_acquire_owned().map_err(|_| {
+/// A place among all that is answered at once.
+pub(super) fn place(service: &Service) -> Result<OwnedSemaphorePermit, Problem> {
+    Arc::clone(service.slots()).try_acquire_owned().map_err(|_| {
         Problem::new(
             StatusCode::SERVICE_UNAVAILABLE,
             "too many questions are being answered at once; ask again in a few seconds",
         )
         .retry_after(BUSY_RETRY_S)
-    })?;
+    })
+}
+
+/// Checks the request, enters the question as running and begins to answer it on a task of its own.
+async fn start(service: &Service, principal: Principal, request: ChatRequest) -> Result<Started, Problem> {
+    let permit = place(service)?;
     let (question, continues) = question(service, principal, request).await?;
     let question_id = question.id.to_string();
     let asker = question.principal.id.clone();

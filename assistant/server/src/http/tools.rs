@@ -16,10 +16,11 @@ use sightline_model::{Principal, QuestionId};
 use tokio::sync::{OwnedSemaphorePermit, watch};
 
 use super::auth::Asker;
-use super::chat::{BUSY_RETRY_S, DEADLINE, StopOnDrop, instant_and_zone};
+use super::chat::{DEADLINE, StopOnDrop, instant_and_zone, place};
 use super::problem::Problem;
 use super::progress::{Progress, Running};
 use super::service::Service;
+use crate::answers::Whose;
 
 /// What stands in the query string: the body is the arguments and nothing else.
 #[derive(Debug, Deserialize)]
@@ -69,13 +70,7 @@ pub(super) async fn call(
     })?;
     let Json(arguments) = body.map_err(|rejection| Problem::new(rejection.status(), unreadable(&rejection)))?;
     let call = typed_call(&service, principal, name, arguments, parameters)?;
-    let permit = Arc::clone(service.slots()).try_acquire_owned().map_err(|_| {
-        Problem::new(
-            StatusCode::SERVICE_UNAVAILABLE,
-            "too many questions are being answered at once; call again in a few seconds",
-        )
-        .retry_after(BUSY_RETRY_S)
-    })?;
+    let permit = place(&service)?;
     let (call_id, caller) = (call.id.to_string(), call.principal.id.clone());
     let stopped = service.enter(&call_id, &caller);
     let stop = StopOnDrop { service: service.clone(), question_id: call_id.clone(), principal: caller };
@@ -175,7 +170,10 @@ async fn ended(
     let keeping = Arc::clone(&answer);
     let kept = service
         .answers()
-        .ask(move |answers| answers.keep_evidence(&keeping.answer_id, &keeping.evidence, &asker, now))
+        .ask(move |answers| {
+            let whose = Whose { answer_id: &keeping.answer_id, question_id: &keeping.question_id, asker: &asker };
+            answers.keep_evidence(whose, &keeping.evidence, now)
+        })
         .await;
     if let Err(error) = kept {
         tracing::error!(%error, answer_id = %answer.answer_id, "the evidence of a typed call was not kept");

@@ -6,12 +6,15 @@ use std::sync::Arc;
 use sightline_audit::{AuditError, AuditKey, AuditReader, Check, Copied, Liveness, PublicKey};
 use sightline_core::Clock as _;
 use sightline_engine::Writer;
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::{Remark, ReviewError, Verification};
 use crate::clock::SystemClock;
 use crate::config::Config;
 use crate::{audit_copies, audit_log, process};
+
+/// The most that read the log at once: about what two cores can do while questions are answered.
+const MOST_READERS: usize = 4;
 
 /// The files of the audit log.
 #[derive(Clone)]
@@ -21,12 +24,15 @@ pub struct AuditFiles {
     writer: Option<Writer>,
     /// Verifying reads every record; one at a time is enough work.
     verifying: Arc<Semaphore>,
+    /// Searches and exports may read it all, too; more than a few wait for each other.
+    reading: Arc<Semaphore>,
 }
 
 impl AuditFiles {
     /// Those that this configuration names, and the embedded engine where that runs.
     pub fn of(config: &Config, writer: Option<Writer>) -> Self {
-        Self { config: Arc::new(config.clone()), writer, verifying: Arc::new(Semaphore::new(1)) }
+        let places = |count| Arc::new(Semaphore::new(count));
+        Self { config: Arc::new(config.clone()), writer, verifying: places(1), reading: places(MOST_READERS) }
     }
 
     /// Opens the log for reading and does this with it, on a thread that may wait.
@@ -37,9 +43,20 @@ impl AuditFiles {
         &self,
         work: impl FnOnce(&AuditReader) -> Result<T, ReviewError> + Send + 'static,
     ) -> Result<T, ReviewError> {
+        let place = Arc::clone(&self.reading).acquire_owned().await.map_err(|_| ReviewError::Busy)?;
+        self.holding(place, work).await
+    }
+
+    /// The place goes with the work: a caller that goes away does not end it, and a further one would begin beside it.
+    async fn holding<T: Send + 'static>(
+        &self,
+        place: OwnedSemaphorePermit,
+        work: impl FnOnce(&AuditReader) -> Result<T, ReviewError> + Send + 'static,
+    ) -> Result<T, ReviewError> {
         let path = audit_log::path(&self.config);
         let now = SystemClock::start().now();
         let reading = tokio::task::spawn_blocking(move || {
+            let _held = place;
             let reader = AuditReader::open(&path)?.with_liveness(Liveness::new(now, Box::new(process::alive)));
             work(&reader)
         });
@@ -53,7 +70,7 @@ impl AuditFiles {
     /// When somebody else does, or the log or its key cannot be read. A copy that cannot be read leaves a whole log
     /// unproved.
     pub async fn verify(&self) -> Result<Verification, ReviewError> {
-        let _one = Arc::clone(&self.verifying).try_acquire_owned().map_err(|_| ReviewError::Busy)?;
+        let one = Arc::clone(&self.verifying).try_acquire_owned().map_err(|_| ReviewError::Busy)?;
         let (mut copies, mut unreadable) = (Vec::new(), Vec::new());
         let living = match &self.writer {
             Some(writer) => Some(writer.clone()),
@@ -70,6 +87,8 @@ impl AuditFiles {
         }
         let config = Arc::clone(&self.config);
         let work = move || {
+            // Held until the work has ended, whoever waits for it.
+            let _one = one;
             let key = || {
                 let file = audit_log::key_file(&config);
                 AuditKey::load(&file)?.ok_or_else(|| ReviewError::NoKey { file: file.display().to_string() })
@@ -112,4 +131,38 @@ pub fn verify_files(
         found.notes.push(Remark { seq: None, what: what.to_owned() });
     }
     Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Flags;
+
+    #[tokio::test]
+    async fn a_place_is_free_again_when_the_work_has_ended_not_when_its_caller_left() {
+        let folder = tempfile::tempdir().unwrap();
+        let flags = Flags { data_dir: Some(folder.path().to_owned()), ..Flags::default() };
+        let config = Config::load(&flags, &|_| None).unwrap();
+        drop(audit_log::open(&config, None).unwrap());
+        let files = AuditFiles::of(&config, None);
+        let (begun, begins) = tokio::sync::oneshot::channel();
+        let (end, ends) = std::sync::mpsc::channel::<()>();
+        let theirs = files.clone();
+        let caller = tokio::spawn(async move {
+            let place = Arc::clone(&theirs.verifying).try_acquire_owned().unwrap();
+            let work = move |_: &AuditReader| {
+                begun.send(()).unwrap();
+                ends.recv().unwrap();
+                Ok(())
+            };
+            theirs.holding(place, work).await
+        });
+        begins.await.unwrap();
+        caller.abort();
+        assert!(caller.await.unwrap_err().is_cancelled());
+        assert!(matches!(files.verify().await, Err(ReviewError::Busy)));
+        end.send(()).unwrap();
+        drop(files.verifying.acquire().await.unwrap());
+        assert!(files.verify().await.unwrap().whole);
+    }
 }

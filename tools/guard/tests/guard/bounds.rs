@@ -109,7 +109,7 @@ fn an_estimate_over_a_bound_is_refused_and_the_next_try_is_in_proportion_with_th
     let how = "ask about a shorter time range, or name a node or a job";
     assert_eq!(
         refusal.to_string(),
-        format!("it would read about 1,000,000,001 rows, 1 over your limit of 1,000,000,000; {how}")
+        format!("it would read about 1,100,000,000 rows, 100,000,000 over your limit of 1,000,000,000; {how}")
     );
     let length = |refusal: &Refusal| {
         let next = refusal.next_try(&query).unwrap();
