@@ -10,9 +10,9 @@ mod worlds;
 
 use std::path::Path;
 
-use harness::{command, run, stderr, wait_until};
+use harness::{command, run, signal, stderr, wait_until};
 use jiff::Timestamp;
-use service::{Service, hold_audit_log_whole};
+use service::{Service, hold_audit_log_whole, problem};
 use sightline_audit::{
     AuditKey, AuditReader, Check, FileCopy, Filter, PublicKey, Report, Settings, SqliteAudit, Verdict,
 };
@@ -78,8 +78,10 @@ async fn a_service_leaves_signs_of_life_and_copies_that_show_an_older_log_put_ba
         .unwrap();
 
     // A new key: the old one checks what came before and after, and the service goes on.
-    let output =
-        command(folder, &["audit", "rotate-key"]).env("SIGHTLINE_AUDIT_CHECKPOINT_COPY", &copy).output().unwrap();
+    let output = command(folder, &["audit", "rotate-key", "--as", "admin"])
+        .env("SIGHTLINE_AUDIT_CHECKPOINT_COPY", &copy)
+        .output()
+        .unwrap();
     assert!(output.status.success(), "{}", stderr(&output));
     let second_key = public_key(folder);
     assert_ne!(first_key, second_key);
@@ -158,7 +160,9 @@ fn audit(folder: &Path, copy: Option<&Path>, arguments: &[&str]) -> (String, Str
 fn looking_into_a_log_that_is_not_there_makes_none() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
-    for look in [&["verify"][..], &["list"], &["show", "q1"], &["export"], &["proof", "1"], &["public-key"]] {
+    for look in
+        [&["verify"][..], &["rotate-key"], &["list"], &["show", "q1"], &["export"], &["proof", "1"], &["public-key"]]
+    {
         let (out, error, code) = audit(folder, None, &[look, &["--as", "auditor"]].concat());
         assert_eq!((out.as_str(), code), ("", Some(1)), "{look:?} {error}");
         assert!(error.contains("is not there") || error.contains("there is no such file"), "{error}");
@@ -256,4 +260,90 @@ async fn a_third_party_verifies_with_a_file_and_a_public_key() {
     std::fs::write(&file, proof.replace("viewer@atlas", "viewer@other")).unwrap();
     assert_eq!(check(&key).2, Some(1));
     assert_eq!(std::fs::read_dir(nothing.path()).unwrap().count(), 0);
+}
+
+#[tokio::test]
+async fn one_admin_at_a_time_changes_the_key() {
+    let (folder, elsewhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let folder = folder.path();
+    let first = small_log(folder, &elsewhere.path().join("copy.jsonl")).await;
+    let (_, error, code) = audit(folder, None, &["rotate-key", "--as", "auditor"]);
+    assert!(error.contains("no rule lets role `auditor`") && code == Some(1), "{error}");
+    let lock = std::fs::File::create(folder.join("audit.key.lock")).unwrap();
+    lock.lock().unwrap();
+    let (_, error, code) = audit(folder, None, &["rotate-key", "--as", "admin"]);
+    assert!(error.contains("is being changed by another process") && code == Some(1), "{error}");
+    assert_eq!(public_key(folder), first);
+    drop(lock);
+    // What a process left that was killed before the log took its key is in nobody's way.
+    std::fs::write(folder.join("audit.key.next"), "half a key").unwrap();
+    let (out, error, code) = audit(folder, None, &["rotate-key", "--as", "admin"]);
+    assert!(out.contains(&public_key(folder).to_string()) && code == Some(0), "{error}");
+    assert_ne!(public_key(folder), first);
+    assert!(!folder.join("audit.key.next").exists());
+    let (listed, ..) = audit(folder, None, &["list", "--as", "auditor", "--kind", "key_rotated"]);
+    assert!(listed.lines().count() == 1 && listed.contains(" admin "), "{listed}");
+    assert!(matches!(examine_alone(folder, &first), Verdict::Whole { .. }));
+}
+
+fn examine_alone(folder: &Path, key: &PublicKey) -> Verdict {
+    AuditReader::open(&folder.join("audit.db")).unwrap().verify(key).unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_copy_that_fails_is_told_at_readyz_and_stops_nobody() {
+    let folder = tempfile::tempdir().unwrap();
+    let copy = folder.path().join("no such folder").join("copy.jsonl");
+    let environment =
+        [("SIGHTLINE_AUDIT_HEARTBEAT_SECONDS", "1"), ("SIGHTLINE_AUDIT_CHECKPOINT_COPY", copy.to_str().unwrap())];
+    let mut service = Service::start_with(folder.path(), &environment);
+    service.answer("viewer@atlas", QUESTION, worlds::END.parse::<Timestamp>().unwrap()).await;
+    let mut told = String::new();
+    for _ in 0..200 {
+        let response = service.client.get(format!("{}/readyz", service.url)).send().await.unwrap();
+        assert_eq!(response.status(), 200);
+        let ready: serde_json::Value = response.json().await.unwrap();
+        assert_eq!(ready["status"], "ready");
+        told = ready["audit_copies"].as_str().unwrap().to_owned();
+        if told != "ok" {
+            break;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    }
+    assert!(told.starts_with("1 of the places that checkpoints are copied to take none"), "{told}");
+    assert!(service.terminate().success(), "{}", service.log());
+    let (listed, ..) = audit(folder.path(), None, &["list", "--as", "auditor", "--kind", "copy_failed"]);
+    assert_eq!(listed.lines().count(), 1, "{listed}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_is_read_while_the_log_is_locked() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut service = Service::start(folder.path());
+    let end = worlds::END.parse::<Timestamp>().unwrap();
+    service.answer("viewer@atlas", QUESTION, end).await;
+    // The engine is stopped: whoever asked it anything would wait for it, and not be told of the log.
+    let engine = service.engine_pid();
+    let shell = rusqlite::Connection::open(folder.path().join("audit.db")).unwrap();
+    shell.execute_batch("BEGIN EXCLUSIVE").unwrap();
+    signal(engine, "STOP");
+    let body = serde_json::json!({ "question": QUESTION, "as_of": end });
+    let asked = service.chat("viewer@atlas", &body).send().await.unwrap();
+    let called = service
+        .call("viewer@atlas", "job_correlation", &serde_json::json!({ "job": "J4711" }), end)
+        .send()
+        .await
+        .unwrap();
+    signal(engine, "CONT");
+    for response in [asked, called] {
+        let detail = problem(response, 503).await;
+        assert!(detail.contains("the audit log cannot be written"), "{detail}");
+    }
+    let output = run(folder.path(), &["ask", "--as", "operator@atlas", "--as-of", worlds::END, QUESTION]);
+    assert_eq!((output.status.code(), output.stdout.as_slice()), (Some(1), &b""[..]), "{}", stderr(&output));
+    assert!(stderr(&output).contains("locked by another process"), "{}", stderr(&output));
+    shell.execute_batch("ROLLBACK").unwrap();
+    service.answer("viewer@atlas", QUESTION, end).await;
+    assert!(service.terminate().success(), "{}", service.log());
+    hold_audit_log_whole(folder.path());
 }

@@ -153,6 +153,11 @@ impl LogFile {
         self.write(|tail| entries.into_iter().map(|entry| tail.add(entry)).collect())
     }
 
+    /// The time of the last record of this process.
+    pub(crate) fn last_at(&self) -> Option<Timestamp> {
+        self.last_at
+    }
+
     /// The checkpoints that were made since the last call.
     pub(crate) fn take_checkpoints(&mut self) -> Vec<Checkpoint> {
         std::mem::take(&mut self.made)

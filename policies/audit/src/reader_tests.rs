@@ -47,7 +47,7 @@ fn listed(test: &TestLog, filter: Filter) -> Vec<String> {
 fn a_file_where_nothing_can_be_written_is_read_as_it_stands() {
     let test = TestLog::with_questions(2);
     // The index of the write-ahead log cannot be made, as on a medium that takes no write.
-    std::fs::create_dir(test.path().with_extension("db-shm")).unwrap();
+    std::os::unix::fs::symlink("/nowhere/index", test.path().with_extension("db-shm")).unwrap();
     assert_eq!(test.verify(), crate::Verdict::Whole { records: 6 });
 }
 

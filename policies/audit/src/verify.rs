@@ -17,7 +17,7 @@ mod checkpoints;
 mod copies;
 mod keys;
 mod notes;
-mod walk;
+pub(crate) mod walk;
 
 pub use notes::HEARTBEAT_SECONDS;
 

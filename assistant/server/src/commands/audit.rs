@@ -116,7 +116,7 @@ pub async fn audit(
         AuditCommand::Erase(options) => erase::erase(config, &desk()?, options).await,
         AuditCommand::Usage(query) => usage(&desk()?, query).await,
         AuditCommand::Replay { question, bundle } => replay::replay(config, principal, json, &question, bundle).await,
-        AuditCommand::RotateKey => rotate_key(config).await,
+        AuditCommand::RotateKey => rotate_key(config, &desk()?).await,
     }
 }
 
@@ -175,12 +175,14 @@ async fn usage(desk: &Desk, query: UsageQuery) -> Result<(), CommandError> {
     if desk.json { print::json(&serde_json::json!({ "usage": usage })) } else { print::usage(&usage) }
 }
 
-/// Makes a new key, has both sign that it follows the old one, and prints its public half. Whoever can read the old key can do it.
-async fn rotate_key(config: &Config) -> Result<(), CommandError> {
-    let at = SystemClock::start().now();
-    let public = audit_log::rotate_key(config, at, "command line").await.map_err(failed)?;
+/// Makes a new key, has both sign that it follows the old one, and prints its public half.
+async fn rotate_key(config: &Config, desk: &Desk) -> Result<(), CommandError> {
+    // The right over other secrets of the service: whoever may make tokens of others may make its key.
+    desk.reviewer().may(Action::ManageTokens).await.map_err(told)?;
+    let at = desk.clock.now();
+    let public = audit_log::rotate_key(config, at, &desk.principal.id).await.map_err(failed)?;
     output::result(&format!(
-        "the log is signed with key {} from here on\npublic key: {public}\nkeep it where the service cannot write; the old one still checks the whole log",
+        "the log is signed with key {} from here on\npublic key: {public}\nkeep it where the service cannot write; the old one still checks the whole log, but trust the new one alone if the old secret may have leaked",
         public.id()
     ))
     .map_err(failed)
