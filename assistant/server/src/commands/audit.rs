@@ -139,9 +139,14 @@ fn named(config: &Config, policies: &Policies, principal: Option<&str>) -> Resul
     let named = principal
         .or(config.cli_principal.as_deref())
         .ok_or_else(|| CommandError::Usage(format!("say who reviews with --as; {}", listed(policies))))?;
+    known(policies, named)
+}
+
+/// The principal of this name.
+pub(super) fn known(policies: &Policies, name: &str) -> Result<Principal, CommandError> {
     policies
-        .principal(named)
-        .ok_or_else(|| CommandError::Usage(format!("there is no principal `{named}`; {}", listed(policies))))
+        .principal(name)
+        .ok_or_else(|| CommandError::Usage(format!("there is no principal `{name}`; {}", listed(policies))))
 }
 
 async fn list(desk: &Desk, query: SearchQuery) -> Result<(), CommandError> {
@@ -193,7 +198,7 @@ fn of_question(id: &str) -> BTreeMap<String, String> {
 }
 
 /// What a reviewer is told: what was asked for wrongly is a fault of the call.
-fn told(error: ReviewError) -> CommandError {
+pub(super) fn told(error: ReviewError) -> CommandError {
     match error {
         ReviewError::Query(_) => CommandError::Usage(error.to_string()),
         ReviewError::Denied { .. }
