@@ -2,6 +2,7 @@
 
 const byId = (id) => document.getElementById(id);
 let csrfToken = null;
+let principal = null;
 const whenEnded = [];
 
 // Calls this whenever nobody is logged in any more.
@@ -19,6 +20,7 @@ const showLogin = (words) => {
 
 const showSession = (session) => {
   csrfToken = session.csrf_token;
+  principal = session.principal;
   byId("login").hidden = true;
   byId("who").hidden = false;
   byId("ask").hidden = false;
@@ -36,12 +38,38 @@ const detail = async (response) => {
   }
 };
 
-// Sends a request of this session. One that finds no session any more shows the log-in, and says so.
-export const request = async (path, options = {}) => {
+const ended = () => showLogin("Your session has ended; log in again.");
+
+const changes = (options) => !["GET", "HEAD"].includes(options.method ?? "GET");
+
+const send = (path, options) => {
   const headers = { ...options.headers };
-  if (csrfToken && !["GET", "HEAD"].includes(options.method ?? "GET")) headers["X-CSRF-Token"] = csrfToken;
-  const response = await fetch(path, { ...options, headers, credentials: "same-origin" });
-  if (response.status === 401) showLogin("Your session has ended; log in again.");
+  if (csrfToken && changes(options)) headers["X-CSRF-Token"] = csrfToken;
+  return fetch(path, { ...options, headers, credentials: "same-origin" });
+};
+
+// All tabs share one cookie, so a log-in in another tab changes whose session this one has. Says whether there is a new session of
+// the same person; the answers of somebody else go with the page.
+const hasNewSession = async () => {
+  const response = await fetch("/v1/session", { credentials: "same-origin" });
+  if (response.status === 401) ended();
+  if (!response.ok) return false;
+  const session = await response.json();
+  if (session.principal !== principal) {
+    window.location.reload();
+    return false;
+  }
+  const isNew = session.csrf_token !== csrfToken;
+  showSession(session);
+  return isNew;
+};
+
+// Sends a request of this session. One that finds no session any more shows the log-in, and says so; one that finds a newer session
+// of the same person is sent once more with it.
+export const request = async (path, options = {}) => {
+  const response = await send(path, options);
+  if (response.status === 401) ended();
+  if (response.status === 403 && changes(options) && (await hasNewSession())) return send(path, options);
   return response;
 };
 

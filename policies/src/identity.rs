@@ -49,6 +49,10 @@ pub struct OidcIssuer {
     pub leeway_seconds: u64,
     /// Which claim says who it is.
     pub principal_claim: PrincipalClaim,
+    /// Whether its viewers and operators may read the jobs of one user of the scheduler alone: their own.
+    pub own_jobs_only: bool,
+    /// Which claim says what the scheduler calls them; the principal claim where there is none.
+    user_claim: Option<String>,
     tenant_claim: String,
     role_claim: String,
     roles: BTreeMap<String, Role>,

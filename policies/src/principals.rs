@@ -137,7 +137,7 @@ fn jobs_of(
 }
 
 /// Whether the scheduler may know a user by this name.
-fn is_user(text: &str) -> bool {
+pub(crate) fn is_user(text: &str) -> bool {
     (1..=128).contains(&text.len()) && text.chars().all(|c| c.is_ascii_graphic())
 }
 

@@ -63,8 +63,12 @@ pub(crate) enum Command {
         #[arg(long, value_name = "FILE")]
         library: Option<PathBuf>,
     },
-    /// Bearer tokens: who may ask over HTTP.
+    /// Bearer tokens: who may ask over HTTP. With `--as` (or `cli.principal`) the policy must let that principal manage tokens; without,
+    /// as for the first token of a site, whoever owns the data folder may. The audit log names both.
     Token {
+        /// Who does this: a principal of the policy files that may `manage_tokens`.
+        #[arg(long = "as", global = true, value_name = "PRINCIPAL")]
+        actor: Option<String>,
         #[command(subcommand)]
         command: TokenCommand,
     },

@@ -53,7 +53,9 @@ fn run(arguments: Arguments) -> Result<(), CommandError> {
             Command::Audit { reviewer, json, command } => {
                 commands::audit::audit(&config, reviewer.as_deref(), json, command.into()).await
             }
-            Command::Token { command } => commands::token::token(&config, command.into()).await,
+            Command::Token { actor, command } => {
+                commands::token::token(&config, actor.as_deref(), command.into()).await
+            }
             Command::Incident { command: IncidentCommand::Load { dir } } => {
                 commands::incident::load(&config, &dir).await
             }

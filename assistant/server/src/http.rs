@@ -7,6 +7,8 @@ mod conversations;
 mod cookie;
 mod evidence;
 mod feedback;
+#[cfg(test)]
+mod flood_tests;
 mod health;
 mod listen;
 mod login;

@@ -4,6 +4,7 @@ mod error;
 mod gate;
 mod lockout;
 mod oidc;
+mod pace;
 mod record;
 mod secret;
 mod sessions;
@@ -15,7 +16,7 @@ mod tokens;
 
 pub use error::IdentityError;
 pub use gate::Identity;
-pub(crate) use gate::{Identified, Proof, Refused};
+pub(crate) use gate::{Identified, Proof, Refused, Why};
 #[cfg(test)]
 pub(crate) use oidc::test_keys;
 pub(crate) use secret::{csrf_token, same_text};

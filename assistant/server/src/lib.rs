@@ -20,6 +20,7 @@ mod retention;
 pub mod review;
 pub mod room;
 pub mod stations;
+mod tally;
 
 pub use answers::{
     AnswerEntry, Answers, AnswersError, ConversationFile, ConversationLine, Conversations, Feedback, KeepDays, Kept,

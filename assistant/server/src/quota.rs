@@ -9,7 +9,7 @@ mod ledger_tests;
 mod places;
 #[cfg(test)]
 mod quotas_tests;
-mod rate;
+pub(crate) mod rate;
 
 use std::path::Path;
 use std::sync::Arc;

@@ -92,8 +92,8 @@ pub struct Stations {
     pub latest: Option<Timestamp>,
     /// What was proved of the second fence before anything could be asked.
     pub proofs: Vec<Proof>,
-    /// What the files are known by that the policies were read from.
-    pub policies_digest: String,
+    /// The files that the policies were read from.
+    pub policy_files: PolicyFiles,
     embedded: Option<EmbeddedEngine>,
 }
 
@@ -156,7 +156,7 @@ impl Stations {
         let (proofs, audit) = (proofs?, Arc::new(audit?));
         let log = Arc::clone(&audit);
         let files = AuditFiles::of(config, rows.writer.clone());
-        let audit = Arc::new(WatchedAudit::new(audit).with_files(files));
+        let audit = Arc::new(WatchedAudit::new(audit).with_files(files).with_copies(Arc::clone(&log)));
         let catalogue = catalogue(rows.bundle.as_ref())?;
         let latest = rows.bundle.as_ref().and_then(|b| b.latest.checked_add(1.millisecond()).ok());
         let clock: Arc<dyn Clock> = Arc::new(SystemClock::start());
@@ -183,7 +183,7 @@ impl Stations {
             bundle: rows.bundle,
             latest,
             proofs,
-            policies_digest: policy_files.digest(),
+            policy_files,
             embedded: rows.embedded,
         })
     }

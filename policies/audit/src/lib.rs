@@ -37,6 +37,7 @@
 mod chain;
 mod checkpoint;
 mod copies;
+mod copying;
 mod error;
 mod export;
 mod file;

@@ -6,6 +6,7 @@ use serde_json::{Map, Value};
 use sightline_model::{Principal, Role, TenantScope};
 
 use super::{OidcIssuer, PrincipalClaim};
+use crate::principals::is_user;
 
 /// The longest claim that may become part of a principal's id, bytes.
 const LONGEST: usize = 128;
@@ -26,6 +27,16 @@ pub enum ClaimFault {
         "the claim `email_verified` is not true, so anybody could have entered that address; let the provider send it, or use `principal_claim = \"sub\"`"
     )]
     EmailNotVerified,
+    /// It may read its own jobs alone, and what the scheduler calls it is not said.
+    #[error(
+        "the claim `{claim}` is missing or no name of a scheduler's user, and without it there are no jobs of its own; let the provider send it, or correct `user_claim` of `{issuer}`"
+    )]
+    NoUser {
+        /// The claim.
+        claim: String,
+        /// What the provider is called here.
+        issuer: String,
+    },
     /// None of its groups is mapped to a role.
     #[error("nothing in the claim `{claim}` is mapped to a role; add its group to `[oidc.roles]` of `{issuer}`")]
     NoRole {
@@ -91,7 +102,24 @@ impl OidcIssuer {
             }
             Role::Viewer | Role::Operator => TenantScope::Only(tenants),
         };
-        Ok(Principal { id: format!("{}:{who}", self.name), role, tenants, jobs_of: None })
+        let jobs_of = match role {
+            Role::Viewer | Role::Operator if self.own_jobs_only => Some(self.user(claims, who)?),
+            Role::Viewer | Role::Operator | Role::Admin | Role::Auditor => None,
+        };
+        Ok(Principal { id: format!("{}:{who}", self.name), role, tenants, jobs_of })
+    }
+
+    /// What the scheduler calls who is called `who` here.
+    fn user(&self, claims: &Map<String, Value>, who: &str) -> Result<String, ClaimFault> {
+        let user = match (&self.user_claim, self.principal_claim) {
+            (Some(claim), _) => find(claims, claim).and_then(Value::as_str),
+            (None, PrincipalClaim::Email) => Some(who.split_once('@').map_or(who, |(name, _)| name)),
+            (None, PrincipalClaim::Subject) => Some(who),
+        };
+        let claim = || self.user_claim.clone().unwrap_or_else(|| self.principal_claim.name().to_owned());
+        user.filter(|user| is_user(user))
+            .map(str::to_owned)
+            .ok_or_else(|| ClaimFault::NoUser { claim: claim(), issuer: self.name.clone() })
     }
 
     /// Those of the claims that [`principal`](Self::principal) looks at: what is worth keeping of them, and nothing more about a person.
@@ -104,6 +132,7 @@ impl OidcIssuer {
             top(self.principal_claim.name()),
             top(&self.role_claim),
             top(&self.tenant_claim),
+            self.user_claim.as_deref().map(top).unwrap_or_default(),
         ];
         claims
             .iter()

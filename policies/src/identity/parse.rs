@@ -35,6 +35,9 @@ struct RawIssuer {
     jwks_url: Option<Spanned<String>>,
     leeway_seconds: Option<Spanned<u64>>,
     principal_claim: Option<Spanned<String>>,
+    #[serde(default)]
+    own_jobs_only: bool,
+    user_claim: Option<Spanned<String>>,
     tenant_claim: Option<String>,
     role_claim: Option<String>,
     #[serde(default)]
@@ -143,6 +146,12 @@ impl Check<'_> {
                 }
             },
         };
+        if let Some(claim) = raw.user_claim.as_ref().filter(|_| !raw.own_jobs_only) {
+            self.fault(
+                claim.span().start,
+                "`user_claim` says whose jobs people may read, so it needs `own_jobs_only = true`; add that, or take `user_claim` away",
+            );
+        }
         let roles = self.all(raw.roles, |check, role| check.role(role));
         let tenants = self.all(raw.tenants, |check, tenant| check.tenant(tenant));
         let principals = self.all(raw.principals, |check, principal| check.listed(principal));
@@ -159,6 +168,8 @@ impl Check<'_> {
             jwks: jwks?,
             leeway_seconds,
             principal_claim: principal_claim?,
+            own_jobs_only: raw.own_jobs_only,
+            user_claim: raw.user_claim.map(Spanned::into_inner),
             tenant_claim: raw.tenant_claim.unwrap_or_else(|| "groups".to_owned()),
             role_claim: raw.role_claim.unwrap_or_else(|| "groups".to_owned()),
             roles,

@@ -132,6 +132,47 @@ fn no_claim_can_reach_the_rights_of_a_listed_principal_unless_the_file_names_it(
 }
 
 #[test]
+fn people_of_a_provider_may_be_kept_to_their_own_jobs() {
+    let made = |settings: &str, claims: Value| {
+        let identity = load(&CORP.replacen("[oidc.roles]", &format!("{settings}\n[oidc.roles]"), 1)).unwrap();
+        let Value::Object(claims) = claims else { panic!("claims are an object") };
+        let issuer = &identity.issuers[0];
+        // What is kept of the claims with a session says the same.
+        let kept = issuer.principal(&issuer.relevant(&claims));
+        assert_eq!(issuer.principal(&claims), kept);
+        kept.map(|principal| principal.jobs_of).map_err(|fault| fault.to_string())
+    };
+    let viewer = || claims("ann@example.com", &["gpu-readers"], &["team-atlas"]);
+    let with = |claim: &str, value: Value| {
+        let mut claims = viewer();
+        claims[claim] = value;
+        claims
+    };
+    let user = |name: &str| Ok(Some(name.to_owned()));
+    assert_eq!(made("", viewer()), Ok(None));
+    assert_eq!(made("own_jobs_only = true", viewer()), user("ann"));
+    let operator = claims("ann@example.com", &["gpu-operators"], &["team-atlas"]);
+    assert_eq!(made("own_jobs_only = true", operator), user("ann"));
+    let named = "own_jobs_only = true\nuser_claim = \"/posix/uid\"";
+    assert_eq!(made(named, with("posix", json!({ "uid": "aw17" }))), user("aw17"));
+    for nobody in [viewer(), with("posix", json!({ "uid": "" })), with("posix", json!({ "uid": ["root", "aw17"] }))] {
+        let said = made(named, nobody).unwrap_err();
+        assert!(said.contains("`/posix/uid`") && said.contains("`user_claim` of `corp`"), "{said}");
+    }
+    assert!(made("own_jobs_only = true", claims("@example.com", &["gpu-readers"], &["team-atlas"])).is_err());
+    let subject = CORP.replacen("principal_claim = \"email\"", "own_jobs_only = true", 1);
+    let by_subject = load(&subject).unwrap().issuers[0].principal(with("sub", json!("ann-7")).as_object().unwrap());
+    assert_eq!(by_subject.unwrap().jobs_of.as_deref(), Some("ann-7"));
+    // Who is above tenants has no jobs, and who is listed has the listed rights.
+    for role in ["gpu-admins", "gpu-auditors"] {
+        assert_eq!(made(named, claims("ann@example.com", &[role], &[])), Ok(None));
+    }
+    assert_eq!(made(named, claims("root@example.com", &[], &[])), Ok(None));
+    let alone = load(&CORP.replacen("[oidc.roles]", "user_claim = \"uid\"\n[oidc.roles]", 1)).unwrap_err();
+    assert!(alone.contains("needs `own_jobs_only = true`"), "{alone}");
+}
+
+#[test]
 fn users_of_slack_are_known_by_id_or_by_a_verified_address() {
     let identity = load(CORP).unwrap();
     let id = |user: &str, email: Option<&str>| identity.principal_of_slack(user, email).map(|principal| principal.id);

@@ -6,6 +6,7 @@ mod erase;
 mod export;
 mod print;
 mod replay;
+mod verify;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -24,10 +25,10 @@ use crate::config::Config;
 use crate::output;
 use crate::policies::PolicyFiles;
 use crate::review::{AuditFiles, ReviewError, Reviewer, SearchQuery, UsageQuery};
-use crate::room::make_data_dir;
 
 pub use erase::EraseOptions;
 pub use export::{ExportFormat, ExportOptions};
+pub use verify::VerifyOptions;
 
 /// What is to be done with the log.
 #[derive(Clone, Debug)]
@@ -37,7 +38,18 @@ pub enum AuditCommand {
     /// Open one question.
     Show(String),
     /// Verify the whole log.
-    Verify,
+    Verify(VerifyOptions),
+    /// Prove one record to somebody who may not see the others.
+    Proof(u64),
+    /// Check such a proof.
+    CheckProof {
+        /// The file that holds it.
+        file: PathBuf,
+        /// The public key, as hex digits.
+        public_key: String,
+    },
+    /// Print the public key.
+    PublicKey,
     /// Write it for other programs.
     Export(ExportOptions),
     /// Run a question's queries again.
@@ -68,7 +80,7 @@ struct Desk {
 impl Desk {
     fn reviewer(&self) -> Reviewer<'_> {
         let Self { principal, policies, log, clock, .. } = self;
-        Reviewer { principal, policies, log, clock, entrance: "cli" }
+        Reviewer { principal, policies, log, clock, entrance: "cli", denials: None }
     }
 
     /// Records a look and lets it be taken.
@@ -96,22 +108,30 @@ pub async fn audit(
     match command {
         AuditCommand::List(query) => list(&desk()?, query).await,
         AuditCommand::Show(question) => show(&desk()?, &question).await,
-        AuditCommand::Verify => verify(&desk()?).await,
+        AuditCommand::Verify(options) => verify::verify(config, principal, json, options).await,
+        AuditCommand::Proof(seq) => verify::proof(&desk()?, seq).await,
+        AuditCommand::CheckProof { file, public_key } => verify::check_proof(&file, &public_key),
+        AuditCommand::PublicKey => verify::public_key(config),
         AuditCommand::Export(options) => export::export(&desk()?, options).await,
         AuditCommand::Erase(options) => erase::erase(config, &desk()?, options).await,
         AuditCommand::Usage(query) => usage(&desk()?, query).await,
         AuditCommand::Replay { question, bundle } => replay::replay(config, principal, json, &question, bundle).await,
-        AuditCommand::RotateKey => rotate_key(config).await,
+        AuditCommand::RotateKey => rotate_key(config, &desk()?).await,
     }
 }
 
 fn open(config: &Config, principal: Option<&str>, json: bool) -> Result<Desk, CommandError> {
+    let (policies, principal) = who(config, principal)?;
+    let log = audit_log::open_existing(config).map_err(failed)?;
+    Ok(Desk { principal, policies, log, clock: SystemClock::start(), files: AuditFiles::of(config, None), json })
+}
+
+/// The rules, and who reviews.
+fn who(config: &Config, principal: Option<&str>) -> Result<(Policies, Principal), CommandError> {
     let policies =
         PolicyFiles::read(config.policies_dir.as_deref()).and_then(|files| files.policies()).map_err(failed)?;
     let principal = named(config, &policies, principal)?;
-    make_data_dir(&config.data_dir).map_err(failed)?;
-    let log = audit_log::open(config, None).map_err(failed)?;
-    Ok(Desk { principal, policies, log, clock: SystemClock::start(), files: AuditFiles::of(config, None), json })
+    Ok((policies, principal))
 }
 
 /// The principal that `--as` or the configuration names.
@@ -119,9 +139,14 @@ fn named(config: &Config, policies: &Policies, principal: Option<&str>) -> Resul
     let named = principal
         .or(config.cli_principal.as_deref())
         .ok_or_else(|| CommandError::Usage(format!("say who reviews with --as; {}", listed(policies))))?;
+    known(policies, named)
+}
+
+/// The principal of this name.
+pub(super) fn known(policies: &Policies, name: &str) -> Result<Principal, CommandError> {
     policies
-        .principal(named)
-        .ok_or_else(|| CommandError::Usage(format!("there is no principal `{named}`; {}", listed(policies))))
+        .principal(name)
+        .ok_or_else(|| CommandError::Usage(format!("there is no principal `{name}`; {}", listed(policies))))
 }
 
 async fn list(desk: &Desk, query: SearchQuery) -> Result<(), CommandError> {
@@ -148,17 +173,6 @@ async fn show(desk: &Desk, question: &str) -> Result<(), CommandError> {
     if desk.json { print::json(&record) } else { print::question(&record) }
 }
 
-async fn verify(desk: &Desk) -> Result<(), CommandError> {
-    desk.look(Action::VerifyAudit, EventKind::AuditVerified, BTreeMap::new()).await?;
-    let found = desk.files.verify().await.map_err(told)?;
-    if desk.json {
-        print::json(&found)?
-    } else {
-        print::verification(&found)?
-    }
-    if found.whole { Ok(()) } else { Err(CommandError::Failed("the audit log is broken; keep it as it is".to_owned())) }
-}
-
 async fn usage(desk: &Desk, query: UsageQuery) -> Result<(), CommandError> {
     let filter = query.filter().map_err(told)?;
     desk.look(Action::ReadAllUsage, EventKind::AuditRead, query.detail()).await?;
@@ -166,12 +180,14 @@ async fn usage(desk: &Desk, query: UsageQuery) -> Result<(), CommandError> {
     if desk.json { print::json(&serde_json::json!({ "usage": usage })) } else { print::usage(&usage) }
 }
 
-/// Makes a new key, has both sign that it follows the old one, and prints its public half. Whoever can read the old key can do it.
-async fn rotate_key(config: &Config) -> Result<(), CommandError> {
-    let at = SystemClock::start().now();
-    let public = audit_log::rotate_key(config, at, "command line").await.map_err(failed)?;
+/// Makes a new key, has both sign that it follows the old one, and prints its public half.
+async fn rotate_key(config: &Config, desk: &Desk) -> Result<(), CommandError> {
+    // The right over other secrets of the service: whoever may make tokens of others may make its key.
+    desk.reviewer().may(Action::ManageTokens).await.map_err(told)?;
+    let at = desk.clock.now();
+    let public = audit_log::rotate_key(config, at, &desk.principal.id).await.map_err(failed)?;
     output::result(&format!(
-        "the log is signed with key {} from here on\npublic key: {public}\nkeep it where the service cannot write; the old one still checks the whole log",
+        "the log is signed with key {} from here on\npublic key: {public}\nkeep it where the service cannot write; the old one still checks the whole log, but trust the new one alone if the old secret may have leaked",
         public.id()
     ))
     .map_err(failed)
@@ -182,7 +198,7 @@ fn of_question(id: &str) -> BTreeMap<String, String> {
 }
 
 /// What a reviewer is told: what was asked for wrongly is a fault of the call.
-fn told(error: ReviewError) -> CommandError {
+pub(super) fn told(error: ReviewError) -> CommandError {
     match error {
         ReviewError::Query(_) => CommandError::Usage(error.to_string()),
         ReviewError::Denied { .. }

@@ -49,6 +49,7 @@ pub async fn load(config: &Config, room: &Room) -> Result<Loaded, CommandError> 
 /// When the store or the audit log cannot be written.
 pub async fn logins(store: &IdentityStore, assistant: &Assistant) -> Result<Vec<Login>, CommandError> {
     let created = assistant.clock.now();
+    let actor = token::Actor::of_system()?;
     let mut logins = Vec::new();
     for principal in assistant.policies.now().principals() {
         let order = TokenOrder {
@@ -58,7 +59,7 @@ pub async fn logins(store: &IdentityStore, assistant: &Assistant) -> Result<Vec<
             expires: token::default_expiry(created),
         };
         let made = store.replace_token(&order).map_err(failed)?;
-        token::record_created(&*assistant.audit, &order, &made).await?;
+        token::record_created(&*assistant.audit, &order, &made, &actor).await?;
         logins.push(Login { principal: principal.id, token: made.text });
     }
     Ok(logins)

@@ -19,7 +19,7 @@ use crate::retention::{self, KeptLog};
 use crate::room::Room;
 use crate::stations::{Data, Stations};
 
-/// How often failed credentials that were counted are looked through for what is to be recorded.
+/// How often failed credentials and denials that were counted are looked through for what is to be recorded.
 const RECORD_EVERY: Duration = Duration::from_secs(10);
 
 /// Serves until it is asked to stop.
@@ -34,6 +34,7 @@ pub async fn serve(config: &Config, with_demo: bool) -> Result<(), CommandError>
     let loaded = if with_demo { Some(demo::load(config, &room).await?) } else { None };
     let data = if with_demo { Data::Database(demo::DATABASE) } else { Data::Own };
     let stations = Stations::open_in(config, room, data).await.map_err(failed)?;
+    let heartbeat = Heartbeat::start(&stations, config.heartbeat_seconds).await;
     let watch = watch(config, &stations)?;
     let store = IdentityStore::open(&config.data_dir).map_err(failed)?;
     match &loaded {
@@ -48,7 +49,6 @@ pub async fn serve(config: &Config, with_demo: bool) -> Result<(), CommandError>
     let identity = Identity::new(store, &stations.assistant);
     let site = Site::new(config.public_url.as_deref());
     let service = Service::new(Arc::clone(&stations.assistant), Arc::clone(&stations.audit), identity, site, answers);
-    let heartbeat = Heartbeat::start(&stations, config.heartbeat_seconds).await;
     let sweeping = tokio::spawn({
         let service = service.clone();
         let kept = KeptLog { log: Arc::clone(&stations.log), keep_days: config.audit_keep_days };
@@ -62,14 +62,12 @@ pub async fn serve(config: &Config, with_demo: bool) -> Result<(), CommandError>
         asked.await;
         output::note("stopping: running answers may finish");
     };
-    let recording = tokio::spawn(record_failures(service.clone()));
+    let recording = tokio::spawn(record_counted(service.clone()));
     serve_http(listener, router(service.clone()), stop).await;
     recording.abort();
     sweeping.abort();
-    if let Some(watch) = watch {
-        watch.abort();
-    }
-    service.identity().record_last_failures().await;
+    watch.abort();
+    service.record_last_counted().await;
     heartbeat.stop().await;
     drop(service);
     if let Some(copies) = &stations.copies {
@@ -80,27 +78,34 @@ pub async fn serve(config: &Config, with_demo: bool) -> Result<(), CommandError>
     Ok(())
 }
 
-/// Failed credentials are counted, and recorded a minute at a time.
-async fn record_failures(service: Service) {
+/// Failed credentials and denials are counted, and recorded a minute at a time.
+async fn record_counted(service: Service) {
     loop {
         tokio::time::sleep(RECORD_EVERY).await;
-        service.identity().record_failures().await;
+        service.record_counted().await;
     }
 }
 
 /// Keeps the policies up to date with the site's files, if it has its own.
-fn watch(config: &Config, stations: &Stations) -> Result<Option<JoinHandle<()>>, CommandError> {
-    let Some(dir) = config.policies_dir.clone() else { return Ok(None) };
-    let hangups = signal(SignalKind::hangup()).map_err(failed)?;
+fn watch(config: &Config, stations: &Stations) -> Result<JoinHandle<()>, CommandError> {
+    let mut hangups = signal(SignalKind::hangup()).map_err(failed)?;
+    let Some(dir) = config.policies_dir.clone() else {
+        // Without a handler the signal would end the service.
+        return Ok(tokio::spawn(async move {
+            while hangups.recv().await.is_some() {
+                output::note("asked to read the policies again, but `policies.dir` is not set: the shipped ones stay");
+            }
+        }));
+    };
     let assistant = &stations.assistant;
     let watch = PolicyWatch::new(
         dir,
-        stations.policies_digest.clone(),
+        stations.policy_files.clone(),
         Arc::clone(&assistant.policies),
         Arc::clone(&assistant.audit),
         Arc::clone(&assistant.clock),
     );
-    Ok(Some(tokio::spawn(watch.run(hangups))))
+    Ok(tokio::spawn(watch.run(hangups)))
 }
 
 /// Resolves on Ctrl-C or SIGTERM.

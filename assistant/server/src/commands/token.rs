@@ -1,14 +1,16 @@
 //! `sightline token`: makes, lists and revokes bearer tokens. A running service sees each change at its next request.
 
 use std::collections::BTreeMap;
+use std::os::unix::fs::MetadataExt as _;
 
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Span, Timestamp};
 use serde_json::json;
 use sightline_core::Clock as _;
 use sightline_model::audit::{AuditLog, Event, EventKind, EventOutcome};
-use sightline_policies::Policies;
+use sightline_policies::{Action, Policies};
 
+use super::audit::{known, told};
 use super::{CommandError, failed};
 use crate::audit_log;
 use crate::clock::SystemClock;
@@ -16,6 +18,7 @@ use crate::config::Config;
 use crate::identity::{IdentityStore, NewToken, Token, TokenOrder, TokenState};
 use crate::output;
 use crate::policies::PolicyFiles;
+use crate::review::Reviewer;
 use crate::room::make_data_dir;
 
 /// How long a token holds unless told otherwise.
@@ -52,22 +55,44 @@ pub enum TokenCommand {
     },
 }
 
-/// Does it.
+/// Who makes or ends a token, as the audit log names it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Actor {
+    /// The principal, where one was named; the policy has let it.
+    principal: Option<String>,
+    /// The user of the operating system.
+    uid: u32,
+}
+
+impl Actor {
+    /// Whoever runs this process.
+    pub(super) fn of_system() -> Result<Self, CommandError> {
+        // The owner of a process's own entry is its effective user.
+        let uid = std::fs::metadata("/proc/self").map_err(|error| {
+            CommandError::Failed(format!(
+                "which user runs this cannot be told, and each token's record names it: {error}"
+            ))
+        })?;
+        Ok(Self { principal: None, uid: uid.uid() })
+    }
+}
+
+/// Does it, for the principal that `--as` or the configuration names. Where neither does, as for the first token of a site, whoever owns
+/// the data folder may.
 ///
 /// # Errors
-/// When a name is unknown, or the store or the audit log cannot be used.
-pub async fn token(config: &Config, command: TokenCommand) -> Result<(), CommandError> {
+/// When a name is unknown, the policy does not let the actor, or the store or the audit log cannot be used.
+pub async fn token(config: &Config, named: Option<&str>, command: TokenCommand) -> Result<(), CommandError> {
     make_data_dir(&config.data_dir).map_err(failed)?;
+    let actor = actor(config, named).await?;
     // What is said now is what is kept: whole seconds.
     let now = SystemClock::start().now();
     let now = Timestamp::from_second(now.as_second()).unwrap_or(now);
     let store = IdentityStore::open(&config.data_dir).map_err(failed)?;
     match command {
         TokenCommand::New { principal, expires, label } => {
-            let files = PolicyFiles::read(config.policies_dir.as_deref());
-            let policies = files.and_then(|files| files.policies()).map_err(failed)?;
-            let order = order(&policies, &principal, expires.as_deref(), label, now)?;
-            new(config, &store, &order).await
+            let order = order(&policies(config)?, &principal, expires.as_deref(), label, now)?;
+            new(config, &store, &order, &actor).await
         }
         TokenCommand::List { json } => list(&store, json, now),
         TokenCommand::Revoke { id } => {
@@ -77,7 +102,7 @@ pub async fn token(config: &Config, command: TokenCommand) -> Result<(), Command
                     "there is no token `{id}`, or it was revoked before; `sightline token list` shows them"
                 ))
             };
-            record_revoked(config, &[revoked.ok_or_else(none)?], now).await
+            record_revoked(config, &[revoked.ok_or_else(none)?], now, &actor).await
         }
         TokenCommand::RevokeOf { principal } => {
             let revoked = store.revoke_tokens_of(&principal, now).map_err(failed)?;
@@ -86,9 +111,50 @@ pub async fn token(config: &Config, command: TokenCommand) -> Result<(), Command
                     "`{principal}` has no token that could be revoked; `sightline token list` shows them"
                 )));
             }
-            record_revoked(config, &revoked, now).await
+            record_revoked(config, &revoked, now, &actor).await
         }
     }
+}
+
+fn policies(config: &Config) -> Result<Policies, CommandError> {
+    PolicyFiles::read(config.policies_dir.as_deref()).and_then(|files| files.policies()).map_err(failed)
+}
+
+/// Who does this, if it may. A denial is in the audit log.
+async fn actor(config: &Config, named: Option<&str>) -> Result<Actor, CommandError> {
+    let actor = Actor::of_system()?;
+    let Some(name) = named.or(config.cli_principal.as_deref()) else {
+        let folder = std::fs::metadata(&config.data_dir).map_err(failed)?;
+        // No policy is read here: a site whose policy is broken can still end a token.
+        return if owns(actor.uid, folder.uid()) {
+            Ok(actor)
+        } else {
+            Err(CommandError::Failed(format!(
+                "`{}` belongs to the system's user {}, and you are {}; say with --as which principal you are, or run this as its owner",
+                config.data_dir.display(),
+                folder.uid(),
+                actor.uid
+            )))
+        };
+    };
+    let policies = policies(config)?;
+    let principal = known(&policies, name)?;
+    let (log, clock) = (audit_log::open(config, None).map_err(failed)?, SystemClock::start());
+    let reviewer = Reviewer {
+        principal: &principal,
+        policies: &policies,
+        log: &log,
+        clock: &clock,
+        entrance: "cli",
+        denials: None,
+    };
+    reviewer.may(Action::ManageTokens).await.map_err(told)?;
+    Ok(Actor { principal: Some(principal.id), ..actor })
+}
+
+/// The system's administrator could read and change every file there, too.
+fn owns(uid: u32, owner: u32) -> bool {
+    uid == owner || uid == 0
 }
 
 /// The end of a token for which none was named.
@@ -101,6 +167,7 @@ pub(super) async fn record_created(
     audit: &dyn AuditLog,
     order: &TokenOrder,
     made: &NewToken,
+    actor: &Actor,
 ) -> Result<(), CommandError> {
     let expires = order.expires.map_or_else(|| "never".to_owned(), |expires| expires.to_string());
     let detail = [
@@ -109,18 +176,22 @@ pub(super) async fn record_created(
         ("label", order.label.clone()),
         ("expires", expires),
     ];
-    audit.event(event(EventKind::TokenCreated, order.created, detail)).await.map_err(failed)
+    audit.event(event(EventKind::TokenCreated, order.created, actor, detail)).await.map_err(failed)
 }
 
-fn event<const N: usize>(kind: EventKind, at: Timestamp, detail: [(&str, String); N]) -> Event {
+fn event<const N: usize>(kind: EventKind, at: Timestamp, actor: &Actor, detail: [(&str, String); N]) -> Event {
+    let uid = ("uid", actor.uid.to_string());
     Event {
         at,
         event: kind,
-        // Whoever has a shell here; the system knows its name, and we do not.
-        principal: None,
+        principal: actor.principal.clone(),
         entrance: "cli".to_owned(),
         outcome: EventOutcome::Done,
-        detail: detail.into_iter().map(|(name, value)| (name.to_owned(), value)).collect::<BTreeMap<_, _>>(),
+        detail: detail
+            .into_iter()
+            .chain([uid])
+            .map(|(name, value)| (name.to_owned(), value))
+            .collect::<BTreeMap<_, _>>(),
     }
 }
 
@@ -158,11 +229,11 @@ fn expiry(text: Option<&str>, now: Timestamp) -> Result<Option<Timestamp>, Comma
     }
 }
 
-async fn new(config: &Config, store: &IdentityStore, order: &TokenOrder) -> Result<(), CommandError> {
+async fn new(config: &Config, store: &IdentityStore, order: &TokenOrder, actor: &Actor) -> Result<(), CommandError> {
     // Opened before the token is made: where nothing can be recorded, nothing is made.
     let audit = audit_log::open(config, None).map_err(failed)?;
     let made = store.new_token(order).map_err(failed)?;
-    if let Err(error) = record_created(&audit, order, &made).await {
+    if let Err(error) = record_created(&audit, order, &made, actor).await {
         // Nobody has seen it; it is ended all the same.
         store.revoke_token(&made.id, order.created).map_err(failed)?;
         return Err(error);
@@ -177,7 +248,7 @@ async fn new(config: &Config, store: &IdentityStore, order: &TokenOrder) -> Resu
 }
 
 /// What was revoked is so already: an audit log that cannot be written keeps nobody's access alive, and is told of.
-async fn record_revoked(config: &Config, revoked: &[Token], now: Timestamp) -> Result<(), CommandError> {
+async fn record_revoked(config: &Config, revoked: &[Token], now: Timestamp, actor: &Actor) -> Result<(), CommandError> {
     for token in revoked {
         output::note(&format!(
             "token {} of {} is revoked, and the sessions it opened have ended",
@@ -189,7 +260,10 @@ async fn record_revoked(config: &Config, revoked: &[Token], now: Timestamp) -> R
     let audit = audit_log::open(config, None).map_err(|error| unrecorded(failed(error)))?;
     for token in revoked {
         let detail = [("token_id", token.id.clone()), ("for", token.principal.clone()), ("label", token.label.clone())];
-        audit.event(event(EventKind::TokenRevoked, now, detail)).await.map_err(|error| unrecorded(failed(error)))?;
+        audit
+            .event(event(EventKind::TokenRevoked, now, actor, detail))
+            .await
+            .map_err(|error| unrecorded(failed(error)))?;
     }
     Ok(())
 }
@@ -263,6 +337,12 @@ mod tests {
             assert!(order(&policies, "admin", None, Some(label), now()).unwrap_err().to_string().contains("label"));
         }
         assert_eq!(order(&policies, "admin", None, Some("CI".to_owned()), now()).unwrap().label, "CI");
+    }
+
+    #[test]
+    fn without_a_principal_the_owner_of_the_data_folder_may_and_nobody_else() {
+        assert!(owns(1000, 1000) && owns(0, 1000));
+        assert!(!owns(1001, 1000) && !owns(1000, 0));
     }
 
     #[test]

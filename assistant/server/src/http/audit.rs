@@ -73,8 +73,9 @@ pub(super) async fn verify(
 ) -> Result<Json<Verification>, Problem> {
     let policies = service.assistant().policies.now();
     let reviewer = reviewer(&service, &principal, &policies);
-    reviewer.record(Action::VerifyAudit, EventKind::AuditVerified, BTreeMap::new()).await?;
-    Ok(Json(files(&service)?.verify().await?))
+    reviewer.may(Action::VerifyAudit).await?;
+    let found = files(&service)?.verify().await;
+    Ok(Json(reviewer.record_verified(found).await?))
 }
 
 /// Handles `POST /v1/audit/{id}/replay`.
@@ -152,7 +153,14 @@ fn of_question(id: &str) -> BTreeMap<String, String> {
 
 pub(super) fn reviewer<'a>(service: &'a Service, principal: &'a Principal, policies: &'a Policies) -> Reviewer<'a> {
     let clock = service.assistant().clock.as_ref();
-    Reviewer { principal, policies, log: service.audit().as_ref(), clock, entrance: "http" }
+    Reviewer {
+        principal,
+        policies,
+        log: service.audit().as_ref(),
+        clock,
+        entrance: "http",
+        denials: Some(service.denials()),
+    }
 }
 
 /// The log's files.

@@ -13,7 +13,7 @@ use super::cookie;
 use super::problem::Problem;
 use super::service::Service;
 use super::site::Site;
-use crate::identity::{Identified, Proof, Refused, csrf_token, same_text};
+use crate::identity::{Identified, Identity, Proof, Refused, Why, csrf_token, same_text};
 
 /// The header in which a page sends its session's CSRF token.
 const CSRF_HEADER: &str = "x-csrf-token";
@@ -64,15 +64,24 @@ pub(super) async fn identify(
 async fn identified(parts: &Parts, service: &Service) -> Result<Identified, Problem> {
     let (identity, site) = (service.identity(), service.site());
     if let Some(text) = bearer(&parts.headers) {
-        let peer = refuse_from_afar(parts)?;
-        return identity.bearer(text, peer).await.map_err(refusal);
+        let peer = refuse_from_afar(parts, identity).await?;
+        let identified = identity.bearer(text, peer).await.map_err(refusal)?;
+        identity.within_pace(&identified.principal).map_err(refusal)?;
+        return Ok(identified);
     }
     let Some(id) = cookie::session_id(&parts.headers, site) else { return Err(refusal(Refused::Unknown)) };
-    let peer = refuse_from_afar(parts)?;
+    let peer = refuse_from_afar(parts, identity).await?;
     let identified = identity.session(id, peer).await.map_err(refusal)?;
+    identity.within_pace(&identified.principal).map_err(refusal)?;
     if changes_something(&parts.method) {
-        refuse_foreign_origin(&parts.headers, site)?;
-        refuse_without_csrf_token(&parts.headers, id)?;
+        let refused =
+            refuse_foreign_origin(&parts.headers, site).map_err(|problem| (Why::ForeignOrigin, problem)).and_then(
+                |()| refuse_without_csrf_token(&parts.headers, id).map_err(|problem| (Why::NoCsrfToken, problem)),
+            );
+        if let Err((why, problem)) = refused {
+            identity.turned_away(Some(peer), Some(&identified.principal), why).await;
+            return Err(problem);
+        }
     }
     Ok(identified)
 }
@@ -90,14 +99,17 @@ fn changes_something(method: &Method) -> bool {
 }
 
 /// A credential sent over plain HTTP from another machine has been seen by the network: it is not taken. Gives back the address.
-pub(super) fn refuse_from_afar(parts: &Parts) -> Result<IpAddr, Problem> {
+pub(super) async fn refuse_from_afar(parts: &Parts, identity: &Identity) -> Result<IpAddr, Problem> {
     let peer = parts.extensions.get::<ConnectInfo<SocketAddr>>().map(|info| info.0.ip());
     match peer {
         Some(ip) if ip.is_loopback() => Ok(ip),
-        Some(_) | None => Err(Problem::new(
-            StatusCode::FORBIDDEN,
-            "tokens are not taken over plain HTTP from another machine; put a TLS proxy on this machine in front and ask through it",
-        )),
+        Some(_) | None => {
+            identity.turned_away(None, None, Why::FromAfar).await;
+            Err(Problem::new(
+                StatusCode::FORBIDDEN,
+                "tokens are not taken over plain HTTP from another machine; put a TLS proxy on this machine in front and ask through it",
+            ))
+        }
     }
 }
 
@@ -142,7 +154,9 @@ pub(super) fn refusal(refused: Refused) -> Problem {
         | Refused::NoRights
         | Refused::SessionEnded
         | Refused::NoPrincipal => (StatusCode::UNAUTHORIZED, None),
-        Refused::LockedOut { seconds } => (StatusCode::TOO_MANY_REQUESTS, Some(*seconds)),
+        Refused::LockedOut { seconds } | Refused::TooFast { seconds } => {
+            (StatusCode::TOO_MANY_REQUESTS, Some(*seconds))
+        }
         Refused::Unavailable(_) => (StatusCode::SERVICE_UNAVAILABLE, None),
     };
     let problem = Problem::new(status, refused.to_string());

@@ -15,7 +15,7 @@ use super::auth::{Asker, ProvedBy, refusal, refuse_foreign_origin, refuse_from_a
 use super::cookie;
 use super::problem::Problem;
 use super::service::Service;
-use crate::identity::{NewSession, Proof, Refused, csrf_token};
+use crate::identity::{NewSession, Proof, Refused, Why, csrf_token};
 
 /// The body of a log-in.
 #[derive(Deserialize)]
@@ -39,8 +39,11 @@ struct SessionView<'a> {
 /// Handles `POST /login`. A browser's old session is left as it is; the new one has an id of its own.
 pub(super) async fn login(State(service): State<Service>, request: Request) -> Result<Response, Problem> {
     let (parts, body) = request.into_parts();
-    let peer = refuse_from_afar(&parts)?;
-    refuse_foreign_origin(&parts.headers, service.site())?;
+    let peer = refuse_from_afar(&parts, service.identity()).await?;
+    if let Err(problem) = refuse_foreign_origin(&parts.headers, service.site()) {
+        service.identity().turned_away(Some(peer), None, Why::ForeignOrigin).await;
+        return Err(problem);
+    }
     let LoginRequest { token } = credential(parts, body).await?;
     let (principal, session) = service.identity().log_in(token.trim(), peer).await.map_err(not_opened)?;
     let NewSession { id, csrf_token, ends } = session;
@@ -64,6 +67,7 @@ fn not_opened(refused: Refused) -> Problem {
         | Refused::SessionEnded
         | Refused::NoPrincipal
         | Refused::LockedOut { .. }
+        | Refused::TooFast { .. }
         | Refused::Unavailable(_) => refusal(refused),
     }
 }

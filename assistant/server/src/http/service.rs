@@ -11,6 +11,7 @@ use super::site::Site;
 use crate::answers::Answers;
 use crate::audit_watch::WatchedAudit;
 use crate::identity::Identity;
+use crate::review::Denials;
 
 /// The most questions answered at once; more get a clear 503 with `Retry-After` instead of a queue that grows.
 const MAX_QUESTIONS: usize = 256;
@@ -25,6 +26,7 @@ struct Inner {
     assistant: Arc<Assistant>,
     audit: Arc<WatchedAudit>,
     identity: Identity,
+    denials: Denials,
     site: Site,
     answers: Arc<Answers>,
     running: Mutex<HashMap<String, Running>>,
@@ -47,8 +49,20 @@ impl Service {
         answers: Answers,
     ) -> Self {
         let slots = Arc::new(Semaphore::new(MAX_QUESTIONS));
+        let denials = Denials::default();
         let answers = Arc::new(answers);
-        Self { inner: Arc::new(Inner { assistant, audit, identity, site, answers, running: Mutex::default(), slots }) }
+        Self {
+            inner: Arc::new(Inner {
+                assistant,
+                audit,
+                identity,
+                denials,
+                site,
+                answers,
+                running: Mutex::default(),
+                slots,
+            }),
+        }
     }
 
     /// The stations.
@@ -88,6 +102,23 @@ impl Service {
     /// Who holds which credential.
     pub fn identity(&self) -> &Identity {
         &self.inner.identity
+    }
+
+    /// Where denials are counted.
+    pub(crate) fn denials(&self) -> &Denials {
+        &self.inner.denials
+    }
+
+    /// Records failed credentials and denials that were counted and not recorded yet; called now and then.
+    pub async fn record_counted(&self) {
+        self.identity().record_failures().await;
+        self.denials().record(self.audit().as_ref(), self.assistant().clock.as_ref(), false).await;
+    }
+
+    /// Records all of them, when the service ends.
+    pub async fn record_last_counted(&self) {
+        self.identity().record_last_failures().await;
+        self.denials().record(self.audit().as_ref(), self.assistant().clock.as_ref(), true).await;
     }
 
     /// Under which address it is reached.

@@ -123,8 +123,7 @@ async fn a_sessions_request_that_changes_something_needs_its_csrf_token_and_a_pa
         }
         service.send(empty(request))
     };
-    for wrong in [None, Some(String::new()), Some("0".repeat(64)), Some(csrf(&other)), Some(csrf(&one)[1..].to_owned())]
-    {
+    for wrong in [None, Some(String::new()), Some("0".repeat(64)), Some(csrf(&other)), Some(csrf(&one).split_off(1))] {
         assert!(stop(wrong, None).await.problem(403).contains("CSRF"));
     }
     for foreign in ["http://evil.example", "null", "http://127.0.0.1:9999", "https://127.0.0.1:8787.evil.example"] {
@@ -230,33 +229,38 @@ async fn no_credential_of_any_kind_is_taken_from_afar() {
 }
 
 #[tokio::test]
-async fn who_guesses_a_tokens_secret_is_locked_out_and_nobody_else_is() {
+async fn who_guesses_a_tokens_secret_is_locked_out_and_its_holder_never() {
     let service = TestService::start();
     let (token, other) = (service.token("operator@atlas", None), service.token("operator@atlas", None));
     let wrong = format!("sl_{}_{}", token.id, "0".repeat(64));
     for _ in 0..5 {
         bearer(&service, &wrong).await.problem(401);
     }
-    for text in [&wrong, &token.text] {
-        let came = bearer(&service, text).await;
+    for _ in 0..2 {
+        let came = bearer(&service, &wrong).await;
         assert!(came.problem(429).contains("try again in 60 s"));
         assert_eq!(came.headers[header::RETRY_AFTER], "60");
+        // The id is public, and behind a proxy everybody has this address: a right secret gets in, and opens no lock for a wrong one.
+        assert_eq!(bearer(&service, &token.text).await.status, 200);
+        assert_eq!(log_in(&service, &token.text).await.status, 200);
     }
-    assert_eq!(log_in(&service, &token.text).await.status, 429, "by any entrance");
-    assert_eq!(bearer(&service, &other.text).await.status, 200, "another token at the same address");
-    let elsewhere = empty(get("/v1/session").header(header::AUTHORIZATION, format!("Bearer {}", token.text)));
-    assert_eq!(service.send_from("127.0.0.2:1", elsewhere).await.status, 200, "the same token at another address");
+    assert_eq!(log_in(&service, &wrong).await.status, 429, "by any entrance");
+    let other_wrong = format!("sl_{}_{}", other.id, "0".repeat(64));
+    assert_eq!(bearer(&service, &other_wrong).await.status, 401, "another token is counted by itself");
+    let elsewhere = empty(get("/v1/session").header(header::AUTHORIZATION, format!("Bearer {wrong}")));
+    assert_eq!(service.send_from("127.0.0.2:1", elsewhere).await.status, 401, "and so is another address");
     service.clock.forward(60);
-    assert_eq!(bearer(&service, &token.text).await.status, 200);
+    assert_eq!(bearer(&service, &wrong).await.status, 401);
 
     let locked = events(&service, EventKind::LockedOut);
     assert_eq!(locked.len(), 1);
     assert_eq!(locked[0].detail["token_id"], token.id);
+    assert_eq!(locked[0].principal.as_deref(), Some("operator@atlas"), "whose token was guessed at");
     assert_eq!(locked[0].detail["peer"], "127.0.0.1");
     assert_eq!(locked[0].detail["seconds"], "60");
-    let attempts =
-        events(&service, EventKind::LoginFailed).iter().map(|e| e.detail["attempts"].clone()).collect::<Vec<_>>();
-    assert_eq!(attempts, ["1", "4"]);
+    let failed = events(&service, EventKind::LoginFailed);
+    let of_token = failed.iter().filter(|e| e.detail["token_id"] == token.id && e.detail["peer"] == "127.0.0.1");
+    assert_eq!(of_token.map(|e| e.detail["attempts"].as_str()).collect::<Vec<_>>(), ["1", "8"]);
 }
 
 #[tokio::test]
@@ -275,19 +279,139 @@ async fn what_names_no_token_is_counted_by_address_and_locks_out_only_what_is_wr
     for n in 5..40 {
         assert_eq!(bearer(&service, &made_up(n)).await.status, 429);
     }
-    session(&service, &format!("sightline_session={}", "0".repeat(64))).await.problem(429);
+    // A cookie of no session is no guess, and is told what it always is.
+    session(&service, &format!("sightline_session={}", "0".repeat(64))).await.problem(401);
     // Everybody behind the same proxy has this address.
     assert_eq!(bearer(&service, &token).await.status, 200);
     assert_eq!(session(&service, &cookie).await.status, 200);
     service.clock.forward(60);
-    service.service.identity().record_failures().await;
+    service.service.record_counted().await;
     let failed = events(&service, EventKind::LoginFailed);
     assert_eq!(failed.iter().map(|event| event.detail["attempts"].as_str()).collect::<Vec<_>>(), ["1", "40"]);
-    assert!(failed.iter().all(|event| event.principal.is_none() && event.detail.len() == 2), "{failed:?}");
+    assert!(failed.iter().all(|event| event.principal.is_none() && event.detail.len() == 3), "{failed:?}");
+    assert_eq!(failed[1].detail["reasons"], "session ended: 1, wrong: 39");
     let all = format!("{:?}", service.log.events());
     for n in 0..40 {
         assert!(!all.contains(&made_up(n)));
     }
+}
+
+/// Sends a request, and hangs up once the audit log is asked to take an event of it, and has not.
+async fn hang_up_on(service: &TestService, request: Request<Body>) {
+    let busy = service.log.busy().await;
+    let asked = service.log.asked();
+    let sent = service.send(request);
+    let noticed = async {
+        while service.log.asked() == asked {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::select! {
+        came = sent => panic!("an answer before its event: {came:?}"),
+        () = noticed => {}
+    }
+    drop(busy);
+}
+
+/// Waits until so many events of a kind stand in the log.
+async fn recorded(service: &TestService, kind: EventKind, count: usize) {
+    let seen = async {
+        while events(service, kind).len() < count {
+            tokio::task::yield_now().await;
+        }
+    };
+    let waited = tokio::time::timeout(std::time::Duration::from_secs(10), seen).await;
+    assert!(waited.is_ok(), "{kind:?} is not {count} times in {:?}", service.log.events());
+}
+
+#[tokio::test]
+async fn what_a_client_hangs_up_on_is_recorded_all_the_same() {
+    let service = TestService::start();
+    let token = service.token("operator@atlas", None);
+    let wrong = format!("sl_{}_{}", token.id, "0".repeat(64));
+    let guess = || empty(get("/v1/session").header(header::AUTHORIZATION, format!("Bearer {wrong}")));
+    for _ in 0..4 {
+        service.send(guess()).await.problem(401);
+    }
+    hang_up_on(&service, guess()).await;
+    recorded(&service, EventKind::LockedOut, 1).await;
+    service.clock.forward(60);
+    hang_up_on(&service, guess()).await;
+    recorded(&service, EventKind::LoginFailed, 2).await;
+    let failed = events(&service, EventKind::LoginFailed);
+    assert_eq!(failed.iter().map(|event| event.detail["attempts"].as_str()).collect::<Vec<_>>(), ["1", "5"]);
+
+    let came = log_in(&service, &token.text).await;
+    let (cookie, csrf) = (cookie(&came), came.json()["csrf_token"].as_str().unwrap().to_owned());
+    hang_up_on(&service, empty(post("/logout").header(header::COOKIE, &cookie).header("x-csrf-token", csrf))).await;
+    recorded(&service, EventKind::Logout, 1).await;
+    session(&service, &cookie).await.problem(401);
+}
+
+#[tokio::test]
+async fn every_refusal_is_counted_with_its_reason_and_with_whom_it_names() {
+    let service = TestService::start();
+    let token = service.token("operator@atlas", None);
+    let opened = log_in(&service, &token.text).await;
+    let cookie = cookie(&opened);
+    let csrf = opened.json()["csrf_token"].as_str().unwrap().to_owned();
+    let stop = || Request::delete("/v1/chat/x").header(header::HOST, HOST).header(header::COOKIE, &cookie);
+    service.send(empty(stop())).await.problem(403);
+    let foreign = stop().header("x-csrf-token", csrf).header(header::ORIGIN, "http://evil.example");
+    service.send(empty(foreign)).await.problem(403);
+    let body = Body::from(json!({ "token": token.text }).to_string());
+    service.send(post("/login").header(header::ORIGIN, "http://evil.example").body(body).unwrap()).await.problem(403);
+    for from in ["192.0.2.7:50000", "192.0.2.8:50000"] {
+        let request = empty(get("/v1/session").header(header::AUTHORIZATION, format!("Bearer {}", token.text)));
+        service.send_from(from, request).await.problem(403);
+    }
+    // The policy loses the principal: the token's and the session's.
+    let sources = sightline_policies::Sources {
+        principals: sightline_policies::Source {
+            name: "principals.toml",
+            text: "[[principal]]\nid = \"admin\"\nrole = \"admin\"\n",
+        },
+        ..sightline_policies::Sources::SHIPPED
+    };
+    service.service.assistant().policies.replace(Policies::from_sources(&sources).unwrap());
+    bearer(&service, &token.text).await.problem(401);
+    session(&service, &cookie).await.problem(401);
+    service.clock.forward(60);
+    service.service.record_counted().await;
+
+    let mut told: Vec<String> = events(&service, EventKind::LoginFailed)
+        .iter()
+        .map(|event| {
+            let fact = |name: &str| event.detail.get(name).map_or("-", String::as_str).to_owned();
+            let who = event.principal.as_deref().unwrap_or("nobody");
+            format!("{who} from {}: {}", fact("peer"), fact("reasons"))
+        })
+        .collect();
+    told.sort();
+    assert_eq!(
+        told,
+        [
+            "nobody from 127.0.0.1: foreign origin: 1",
+            "nobody from other machines: from afar: 1",
+            "nobody from other machines: from afar: 1",
+            "operator@atlas from 127.0.0.1: foreign origin: 1, no principal: 1",
+            "operator@atlas from 127.0.0.1: no CSRF token: 1",
+            "operator@atlas from 127.0.0.1: no principal: 1",
+        ]
+    );
+    let all = format!("{:?}", service.log.events());
+    assert!(!all.contains(&token.text));
+}
+
+#[tokio::test]
+async fn people_who_come_back_with_old_cookies_lock_nobody_out() {
+    let service = TestService::start();
+    for n in 0..20 {
+        let said = session(&service, &format!("sightline_session={}", hex::encode([n; 32]))).await.problem(401);
+        assert_eq!(said, "your session has ended; log in again");
+    }
+    bearer(&service, "sl_mistyped").await.problem(401);
+    assert_eq!(events(&service, EventKind::LockedOut), []);
 }
 
 #[tokio::test]

@@ -1,7 +1,7 @@
 //! A whole service for tests without an engine: the clock is set by hand and audit events are kept in memory.
 
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use axum::Router;
@@ -57,12 +57,24 @@ pub(crate) struct EventLog {
     events: Mutex<Vec<Event>>,
     completes: Mutex<Vec<Complete>>,
     fails: AtomicBool,
+    asked: AtomicUsize,
+    busy: tokio::sync::RwLock<()>,
 }
 
 impl EventLog {
     /// From now on it takes no event.
     pub(crate) fn fail(&self) {
         self.fails.store(true, Ordering::SeqCst);
+    }
+
+    /// It takes no event until what is given back is dropped.
+    pub(crate) async fn busy(&self) -> tokio::sync::RwLockWriteGuard<'_, ()> {
+        self.busy.write().await
+    }
+
+    /// How many events it was asked to take.
+    pub(crate) fn asked(&self) -> usize {
+        self.asked.load(Ordering::SeqCst)
     }
 
     pub(crate) fn completes(&self) -> Vec<Complete> {
@@ -96,8 +108,12 @@ impl AuditLog for EventLog {
         if self.fails.load(Ordering::SeqCst) {
             return none();
         }
-        self.events.lock().unwrap().push(event);
-        Box::pin(async { Ok(()) })
+        Box::pin(async move {
+            self.asked.fetch_add(1, Ordering::SeqCst);
+            let _free = self.busy.read().await;
+            self.events.lock().unwrap().push(event);
+            Ok(())
+        })
     }
 }
 

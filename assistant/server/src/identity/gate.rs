@@ -7,25 +7,67 @@ use jiff::Timestamp;
 use serde_json::{Map, Value};
 use sightline_core::{Assistant, Clock};
 use sightline_model::Principal;
-use sightline_model::audit::AuditLog;
 use sightline_policies::{LivePolicies, Policies};
 
 use super::error::IdentityError;
 use super::lockout::{Attempts, Lockout};
 use super::oidc::{JwtFault, ProviderFault, Providers, Vouched, looks_like_jwt};
-use super::record;
+use super::pace::{PER_SECOND, Pace};
+use super::record::{self, Recorder};
 use super::sessions::{Cookie, NewSession, OpenedBy, Session};
 use super::store::IdentityStore;
-use super::tokens::{Presented, Shape, Token, TokenState, shape};
+use super::tokens::{Presented, Token, TokenState};
+use crate::tally::Tally;
 
 /// Knows who holds which credential. Every check reads the store and the policies in force, so that what was revoked is so at once.
 pub struct Identity {
     store: Arc<IdentityStore>,
-    pub(super) lockout: Lockout,
+    lockout: Lockout,
+    failures: Tally<Attempts>,
+    pace: Pace,
     providers: Providers,
     policies: Arc<LivePolicies>,
-    pub(super) audit: Arc<dyn AuditLog>,
-    pub(super) clock: Arc<dyn Clock>,
+    recorder: Recorder,
+    clock: Arc<dyn Clock>,
+}
+
+/// Why a credential was not taken, as the audit log counts it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Why {
+    /// It is wrong: this alone is a guess.
+    Wrong,
+    /// It is right, and its time is over.
+    Expired,
+    /// It is right, and its time has not come.
+    Early,
+    /// It is right, and was revoked.
+    Revoked,
+    /// The policy knows nobody by it.
+    NoPrincipal,
+    /// It is of a session that has ended, or of none.
+    SessionEnded,
+    /// A session's request lacked its CSRF token.
+    NoCsrfToken,
+    /// A page of another site sent it.
+    ForeignOrigin,
+    /// It came over plain HTTP from another machine.
+    FromAfar,
+}
+
+impl Why {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Wrong => "wrong",
+            Self::Expired => "expired",
+            Self::Early => "not valid yet",
+            Self::Revoked => "revoked",
+            Self::NoPrincipal => "no principal",
+            Self::SessionEnded => "session ended",
+            Self::NoCsrfToken => "no CSRF token",
+            Self::ForeignOrigin => "foreign origin",
+            Self::FromAfar => "from afar",
+        }
+    }
 }
 
 /// What proved who it is.
@@ -91,6 +133,12 @@ pub(crate) enum Refused {
         /// How long to wait.
         seconds: u64,
     },
+    /// The credential is right, and too many requests came with it.
+    #[error("you send more than {PER_SECOND} requests a second; send fewer, and go on in {seconds} s")]
+    TooFast {
+        /// How long to wait.
+        seconds: u64,
+    },
     /// It cannot be told.
     #[error("who you are cannot be checked now: {0}")]
     Unavailable(String),
@@ -112,9 +160,11 @@ impl Identity {
         Self {
             store: Arc::new(store),
             lockout: Lockout::default(),
+            failures: Tally::default(),
+            pace: Pace::new(Arc::clone(&assistant.clock)),
             providers: Providers::new(),
             policies: Arc::clone(&assistant.policies),
-            audit: Arc::clone(&assistant.audit),
+            recorder: Recorder { audit: Arc::clone(&assistant.audit), clock: Arc::clone(&assistant.clock) },
             clock: Arc::clone(&assistant.clock),
         }
     }
@@ -138,26 +188,19 @@ impl Identity {
         // For whoever runs this: people who cannot log in send their administrator here.
         tracing::warn!(%fault, %peer, "a token of an identity provider was not taken");
         match fault {
-            ProviderFault::Token(JwtFault::Expired) => Err(self.failed(whose, false, Refused::ProviderExpired).await),
-            ProviderFault::Token(JwtFault::Early) => Err(self.failed(whose, false, Refused::ProviderEarly).await),
-            ProviderFault::Claims(_) => Err(self.failed(whose, false, Refused::NoRights).await),
+            ProviderFault::Token(JwtFault::Expired) => {
+                Err(self.failed(whose, Why::Expired, Refused::ProviderExpired).await)
+            }
+            ProviderFault::Token(JwtFault::Early) => Err(self.failed(whose, Why::Early, Refused::ProviderEarly).await),
+            ProviderFault::Claims(_) => Err(self.failed(whose, Why::NoPrincipal, Refused::NoRights).await),
             ProviderFault::NoKeys { .. } => Err(Refused::Unavailable(
                 "the keys of your identity provider cannot be had; the log of the service says why".to_owned(),
             )),
-            ProviderFault::Token(_) => Err(self.failed(whose, true, Refused::Unknown).await),
+            ProviderFault::Token(_) => Err(self.failed(whose, Why::Wrong, Refused::Unknown).await),
         }
     }
 
     async fn token(&self, text: &str, peer: IpAddr) -> Result<Identified, Refused> {
-        let named = match shape(text) {
-            Shape::Named { id } => Some(Attempts::Token { peer, id: id.to_owned() }),
-            Shape::Unnamed | Shape::Other => None,
-        };
-        if let Some(seconds) =
-            named.as_ref().and_then(|whose| self.lockout.locked_for(whose, self.clock.monotonic_ms()))
-        {
-            return Err(Refused::LockedOut { seconds });
-        }
         let now = self.clock.now();
         let presented = {
             let text = text.to_owned();
@@ -165,18 +208,19 @@ impl Identity {
         };
         match presented {
             Presented::Known(token) => {
-                let whose = Attempts::Token { peer, id: token.id.clone() };
-                if let Some(ended) = ended(&token, now) {
-                    return Err(self.failed(whose, false, ended).await);
+                let whose = Attempts::Token { peer, id: token.id.clone(), principal: token.principal.clone() };
+                if let Some((why, ended)) = ended(&token, now) {
+                    return Err(self.failed(whose, why, ended).await);
                 }
-                self.succeeded(&whose).await;
-                let principal = self.policies.now().principal(&token.principal).ok_or(Refused::NoPrincipal)?;
+                let Some(principal) = self.policies.now().principal(&token.principal) else {
+                    return Err(self.failed(whose, Why::NoPrincipal, Refused::NoPrincipal).await);
+                };
                 Ok(Identified { principal, proof: Proof::Bearer(OpenedBy::Token { id: token.id }) })
             }
-            Presented::WrongSecret { id } => {
-                Err(self.failed(Attempts::Token { peer, id }, true, Refused::Unknown).await)
+            Presented::WrongSecret { id, principal } => {
+                Err(self.failed(Attempts::Token { peer, id, principal }, Why::Wrong, Refused::Unknown).await)
             }
-            Presented::Unknown => Err(self.failed(Attempts::Other { peer }, true, Refused::Unknown).await),
+            Presented::Unknown => Err(self.failed(Attempts::Other { peer }, Why::Wrong, Refused::Unknown).await),
         }
     }
 
@@ -196,82 +240,128 @@ impl Identity {
                         vouched_still(&self.policies.now(), issuer, claims).filter(|now| now.id == session.principal)
                     }
                 };
-                let principal = principal.ok_or(Refused::SessionEnded)?;
+                let Some(principal) = principal else {
+                    let whose = Attempts::Named { peer, principal: session.principal };
+                    return Err(self.failed(whose, Why::NoPrincipal, Refused::SessionEnded).await);
+                };
                 Ok(Identified { principal, proof: Proof::Session { session, id: id.to_owned() } })
             }
-            Cookie::Ended => Err(Refused::SessionEnded),
-            // A page that was left open through a log-out or a new data folder sends such a cookie too.
-            Cookie::Unknown => Err(self.failed(Attempts::Other { peer }, true, Refused::SessionEnded).await),
+            Cookie::Ended { principal } => {
+                Err(self.failed(Attempts::Named { peer, principal }, Why::SessionEnded, Refused::SessionEnded).await)
+            }
+            // No guess: every page that was left open through a log-out or over a weekend sends such a cookie, and behind a proxy five
+            // people who come back would otherwise lock one another's typing errors out.
+            Cookie::Unknown => {
+                Err(self.failed(Attempts::Other { peer }, Why::SessionEnded, Refused::SessionEnded).await)
+            }
         }
+    }
+
+    /// Counts a request of a principal whose credential was found right.
+    pub(crate) fn within_pace(&self, principal: &Principal) -> Result<(), Refused> {
+        self.pace.request(&principal.id).map_err(|seconds| Refused::TooFast { seconds })
     }
 
     /// Opens a session for who holds this credential. It is recorded before it can be used.
     pub(crate) async fn log_in(&self, text: &str, peer: IpAddr) -> Result<(Principal, NewSession), Refused> {
         let Identified { principal, proof } = self.bearer(text, peer).await?;
         let Proof::Bearer(opened_by) = proof else { return Err(Refused::Unknown) };
-        record::write(self, record::login(&principal, &opened_by, peer)).await?;
-        let now = self.clock.now();
-        let id = principal.id.clone();
-        let session = self.ask(move |store| store.open_session(&id, &opened_by, now)).await?;
-        Ok((principal, session))
+        // Each log-in is a record on the disk and a session.
+        self.within_pace(&principal)?;
+        // Whole, even if its client hangs up: a record of a log-in and its session belong together.
+        let (recorder, store, now) = (self.recorder.clone(), Arc::clone(&self.store), self.clock.now());
+        whole(async move {
+            recorder.write(record::login(&principal, &opened_by, peer)).await?;
+            let id = principal.id.clone();
+            let session = ask(store, move |store| store.open_session(&id, &opened_by, now)).await?;
+            Ok((principal, session))
+        })
+        .await
     }
 
     /// Ends a session. It ends even if that cannot be recorded.
     pub(crate) async fn log_out(&self, principal: &Principal, session: Session) -> Result<(), Refused> {
-        self.ask(move |store| store.end_session(&session)).await?;
-        record::write(self, record::logout(principal)).await
+        let (recorder, store, principal) = (self.recorder.clone(), Arc::clone(&self.store), principal.id.clone());
+        whole(async move {
+            ask(store, move |store| store.end_session(&session)).await?;
+            recorder.write(record::logout(&principal)).await
+        })
+        .await
     }
 
-    /// The store waits for the disk and for other processes, so it is asked on a thread of its own.
     async fn ask<T: Send + 'static>(
         &self,
         work: impl FnOnce(&IdentityStore) -> Result<T, IdentityError> + Send + 'static,
     ) -> Result<T, Refused> {
-        let store = Arc::clone(&self.store);
-        match tokio::task::spawn_blocking(move || work(&store)).await {
-            Ok(done) => Ok(done?),
-            Err(error) => {
-                tracing::error!(%error, "a check of a credential was cut off");
-                Err(Refused::Unavailable("the check was cut off; try again".to_owned()))
-            }
-        }
+        ask(Arc::clone(&self.store), work).await
     }
 
-    /// Counts and records a failure; what is locked is told so.
-    async fn failed(&self, whose: Attempts, is_guess: bool, refusal: Refused) -> Refused {
+    /// Counts and records a failure, once a credential was found wrong; what is locked is told so.
+    async fn failed(&self, whose: Attempts, why: Why, refusal: Refused) -> Refused {
         let now_ms = self.clock.monotonic_ms();
-        let locked = self.lockout.locked_for(&whose, now_ms);
-        let counted = self.lockout.failed(&whose, is_guess, now_ms);
-        record::failures(self, counted.reports).await;
-        if let Some(seconds) = counted.locked_for_s {
-            record::locked_out(self, &whose, seconds).await;
+        let mut locked = None;
+        let mut drafts: Vec<_> =
+            self.failures.count(&whose, why.as_str(), now_ms).iter().map(record::failures).collect();
+        if why == Why::Wrong {
+            locked = self.lockout.locked_for(&whose, now_ms);
+            let begun = self.lockout.guessed(&whose, now_ms);
+            drafts.extend(begun.map(|seconds| record::locked_out(&whose, seconds)));
         }
-        match (is_guess, locked) {
-            (true, Some(seconds)) => Refused::LockedOut { seconds },
-            (true | false, Some(_) | None) => refusal,
-        }
+        self.recorder.write_all(drafts).await;
+        locked.map_or(refusal, |seconds| Refused::LockedOut { seconds })
     }
 
-    async fn succeeded(&self, whose: &Attempts) {
-        record::failures(self, self.lockout.succeeded(whose)).await;
+    /// Counts a request that was refused for how it came: with which credential does not matter any more.
+    pub(crate) async fn turned_away(&self, peer: Option<IpAddr>, principal: Option<&Principal>, why: Why) {
+        let whose = match (peer, principal) {
+            (Some(peer), Some(principal)) => Attempts::Named { peer, principal: principal.id.clone() },
+            (Some(peer), None) => Attempts::Other { peer },
+            (None, Some(_) | None) => Attempts::Afar,
+        };
+        let reports = self.failures.count(&whose, why.as_str(), self.clock.monotonic_ms());
+        self.recorder.write_all(reports.iter().map(record::failures).collect()).await;
     }
 
     /// Records failures that were counted and not recorded yet; called now and then.
     pub async fn record_failures(&self) {
-        record::failures(self, self.lockout.due(self.clock.monotonic_ms())).await;
+        let reports = self.failures.due(self.clock.monotonic_ms());
+        self.recorder.write_all(reports.iter().map(record::failures).collect()).await;
     }
 
     /// Records all of them, when the service ends.
     pub async fn record_last_failures(&self) {
-        record::failures(self, self.lockout.rest()).await;
+        self.recorder.write_all(self.failures.rest().iter().map(record::failures).collect()).await;
     }
 }
 
-fn ended(token: &Token, now: Timestamp) -> Option<Refused> {
+/// The store waits for the disk and for other processes, so it is asked on a thread of its own.
+async fn ask<T: Send + 'static>(
+    store: Arc<IdentityStore>,
+    work: impl FnOnce(&IdentityStore) -> Result<T, IdentityError> + Send + 'static,
+) -> Result<T, Refused> {
+    match tokio::task::spawn_blocking(move || work(&store)).await {
+        Ok(done) => Ok(done?),
+        Err(error) => Err(cut_off(&error)),
+    }
+}
+
+/// Does this to its end, even if the client that wanted it goes away.
+async fn whole<T: Send + 'static>(
+    work: impl Future<Output = Result<T, Refused>> + Send + 'static,
+) -> Result<T, Refused> {
+    tokio::spawn(work).await.unwrap_or_else(|error| Err(cut_off(&error)))
+}
+
+fn cut_off(error: &tokio::task::JoinError) -> Refused {
+    tracing::error!(%error, "a check of a credential was cut off");
+    Refused::Unavailable("the check was cut off; try again".to_owned())
+}
+
+fn ended(token: &Token, now: Timestamp) -> Option<(Why, Refused)> {
     match token.state(now) {
         TokenState::Valid => None,
-        TokenState::Revoked => Some(Refused::Revoked),
-        TokenState::Expired => Some(Refused::Expired { at: token.expires.unwrap_or(now) }),
+        TokenState::Revoked => Some((Why::Revoked, Refused::Revoked)),
+        TokenState::Expired => Some((Why::Expired, Refused::Expired { at: token.expires.unwrap_or(now) })),
     }
 }
 

@@ -1,9 +1,10 @@
-//! Against guessing: who fails too often is turned away for a while, each time longer.
+//! Against guessing: who fails too often is told to wait, each time longer.
 //!
-//! What is locked is as narrow as can be, since behind a proxy everybody has the same address. Wrong secrets for a token that exists lock
-//! that token for that address: its holder elsewhere, and everybody else at that address, go on. What names no token of ours (an older
-//! token, a cookie, a provider's token, a made-up id) is counted by address; there a lock turns away what is wrong and lets in what is
-//! right, so that nobody shuts out the others behind a proxy. A secret has 256 random bits: what this bounds is work and noise.
+//! Behind a proxy everybody has the same address, and a token's id is no secret. So every credential is checked first, and a lock turns
+//! away only what is wrong: whoever knows an id and whoever shares an address can shut nobody out. A secret has 256 random bits, which
+//! no number of guesses finds; what a lock brings is an event that names the guessing, and an answer that slows honest programs down.
+//! Wrong secrets for a token that exists are counted for that token and address, everything else (an older token, a provider's token, a
+//! made-up id) for the address.
 
 use std::net::IpAddr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -20,8 +21,6 @@ const FIRST_LOCK_MS: f64 = 60_000.0;
 const LONGEST_LOCK_MS: f64 = 15.0 * 60_000.0;
 /// Who has been quiet for this long begins anew.
 const FORGET_MS: f64 = 60.0 * 60_000.0;
-/// A record of failures speaks for this long.
-const REPORT_EVERY_MS: f64 = 60_000.0;
 /// The most that is remembered; the one that was quiet for longest goes.
 const MOST: usize = 4096;
 
@@ -34,30 +33,23 @@ pub(crate) enum Attempts {
         peer: IpAddr,
         /// The token's public id.
         id: String,
+        /// Whom it stands for.
+        principal: String,
+    },
+    /// Those of an address with what is right and names this principal, and still lets nobody in.
+    Named {
+        /// The address.
+        peer: IpAddr,
+        /// Whom it names.
+        principal: String,
     },
     /// All others of an address.
     Other {
         /// The address.
         peer: IpAddr,
     },
-}
-
-/// Failures that are to stand in the audit log as one record.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Report {
-    /// Whose.
-    pub(crate) whose: Attempts,
-    /// How many.
-    pub(crate) attempts: u64,
-}
-
-/// What became of a failure.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Counted {
-    /// What is to be recorded now.
-    pub(crate) reports: Vec<Report>,
-    /// The lock that it brought about, seconds.
-    pub(crate) locked_for_s: Option<u64>,
+    /// Those from other machines, together: they have as many addresses as they like, and none of their credentials is looked at.
+    Afar,
 }
 
 struct Entry {
@@ -66,8 +58,6 @@ struct Entry {
     last: f64,
     locked_until: Option<f64>,
     next_lock_ms: f64,
-    unreported: u64,
-    reported: Option<f64>,
 }
 
 /// The memory of failures. Times are the clock's monotonic milliseconds: setting the wall clock opens no lock.
@@ -82,52 +72,23 @@ impl Default for Lockout {
 }
 
 impl Lockout {
-    /// For how many seconds these attempts are turned away still.
+    /// For how many seconds what is wrong among these attempts is told to wait still.
     pub(crate) fn locked_for(&self, whose: &Attempts, now_ms: f64) -> Option<u64> {
         let entries = self.entries();
         let until = entries.peek(whose)?.locked_until?;
         (until > now_ms).then(|| seconds(until - now_ms))
     }
 
-    /// Counts a failure. One that is no guess (the secret was right, its time is over) is recorded and does not lock.
-    pub(crate) fn failed(&self, whose: &Attempts, is_guess: bool, now_ms: f64) -> Counted {
+    /// Counts a guess; the seconds of the lock if this one brings it about.
+    pub(crate) fn guessed(&self, whose: &Attempts, now_ms: f64) -> Option<u64> {
         let mut entries = self.entries();
-        let mut counted = Counted::default();
-        let known = entries.get(whose).is_some_and(|entry| now_ms - entry.last < FORGET_MS);
-        if !known {
-            let before = entries.remove(whose).map(|entry| (whose.clone(), entry));
-            let room = if entries.len() >= MOST { entries.remove_lru() } else { None };
-            counted
-                .reports
-                .extend(before.into_iter().chain(room).filter_map(|(whose, entry)| report(whose, entry.unreported)));
+        if entries.get(whose).is_none_or(|entry| now_ms - entry.last >= FORGET_MS) {
+            // The cache lets the one go that was quiet for longest.
             entries.insert(whose.clone(), Entry::new(now_ms));
         }
-        let Some(entry) = entries.get_mut(whose) else { return counted };
+        let entry = entries.get_mut(whose)?;
         entry.last = now_ms;
-        entry.unreported += 1;
-        counted.reports.extend(entry.due(whose, now_ms));
-        if is_guess {
-            counted.locked_for_s = entry.guessed(now_ms);
-        }
-        counted
-    }
-
-    /// A right secret ends what was counted against its token at this address.
-    pub(crate) fn succeeded(&self, whose: &Attempts) -> Option<Report> {
-        let entry = self.entries().remove(whose)?;
-        report(whose.clone(), entry.unreported)
-    }
-
-    /// What is to be recorded now of failures that were counted and not recorded yet.
-    pub(crate) fn due(&self, now_ms: f64) -> Vec<Report> {
-        self.entries().iter_mut().filter_map(|(whose, entry)| entry.due(whose, now_ms)).collect()
-    }
-
-    /// All of it, when the service ends.
-    pub(crate) fn rest(&self) -> Vec<Report> {
-        let taken =
-            |(whose, entry): (&Attempts, &mut Entry)| report(whose.clone(), std::mem::take(&mut entry.unreported));
-        self.entries().iter_mut().filter_map(taken).collect()
+        entry.guessed(now_ms)
     }
 
     /// A poisoned lock only means that a thread died between two whole states.
@@ -138,17 +99,9 @@ impl Lockout {
 
 impl Entry {
     fn new(now_ms: f64) -> Self {
-        Self {
-            failures: Vec::with_capacity(FAILURES),
-            last: now_ms,
-            locked_until: None,
-            next_lock_ms: FIRST_LOCK_MS,
-            unreported: 0,
-            reported: None,
-        }
+        Self { failures: Vec::with_capacity(FAILURES), last: now_ms, locked_until: None, next_lock_ms: FIRST_LOCK_MS }
     }
 
-    /// Counts a guess; the seconds of the lock if this one brings it about.
     fn guessed(&mut self, now_ms: f64) -> Option<u64> {
         if self.locked_until.is_some_and(|until| until > now_ms) {
             return None;
@@ -164,18 +117,6 @@ impl Entry {
         self.locked_until = Some(now_ms + lock);
         Some(seconds(lock))
     }
-
-    fn due(&mut self, whose: &Attempts, now_ms: f64) -> Option<Report> {
-        if self.unreported == 0 || self.reported.is_some_and(|at| now_ms - at < REPORT_EVERY_MS) {
-            return None;
-        }
-        self.reported = Some(now_ms);
-        report(whose.clone(), std::mem::take(&mut self.unreported))
-    }
-}
-
-fn report(whose: Attempts, attempts: u64) -> Option<Report> {
-    (attempts > 0).then_some(Report { whose, attempts })
 }
 
 /// Whole seconds, rounded up: who comes back then is let in.
@@ -192,7 +133,7 @@ mod tests {
     }
 
     fn token(id: &str) -> Attempts {
-        Attempts::Token { peer: peer(1), id: id.to_owned() }
+        Attempts::Token { peer: peer(1), id: id.to_owned(), principal: "viewer@atlas".to_owned() }
     }
 
     #[test]
@@ -203,7 +144,7 @@ mod tests {
         for _ in 0..7 {
             for guess in 1..=5 {
                 assert_eq!(lockout.locked_for(&token("a"), now), None);
-                let locked = lockout.failed(&token("a"), true, now).locked_for_s;
+                let locked = lockout.guessed(&token("a"), now);
                 assert_eq!(locked.is_some(), guess == 5, "guess {guess}");
                 locks.extend(locked);
                 now += 1000.0;
@@ -220,61 +161,21 @@ mod tests {
     fn four_guesses_in_a_minute_do_not_lock_and_an_hour_of_quiet_begins_anew() {
         let lockout = Lockout::default();
         for guess in 0..40 {
-            let counted = lockout.failed(&token("a"), true, f64::from(guess) * 15_001.0);
-            assert_eq!(counted.locked_for_s, None, "guess {guess}");
+            let locked = lockout.guessed(&token("a"), f64::from(guess) * 15_001.0);
+            assert_eq!(locked, None, "guess {guess}");
         }
-        for (hour, _) in [(1.0, ()), (2.5, ())] {
-            let locks: Vec<u64> =
-                (0..5).filter_map(|_| lockout.failed(&token("b"), true, hour * 3_600_000.0).locked_for_s).collect();
+        for hour in [1.0, 2.5] {
+            let locks: Vec<u64> = (0..5).filter_map(|_| lockout.guessed(&token("b"), hour * 3_600_000.0)).collect();
             assert_eq!(locks, [60]);
         }
     }
 
     #[test]
-    fn what_is_no_guess_is_recorded_and_does_not_lock_and_a_right_secret_forgets() {
+    fn what_is_remembered_is_bounded() {
         let lockout = Lockout::default();
-        let mut attempts = 0;
-        for _ in 0..20 {
-            let counted = lockout.failed(&token("a"), false, 0.0);
-            attempts += counted.reports.iter().map(|report| report.attempts).sum::<u64>();
-            assert_eq!(counted.locked_for_s, None);
-        }
-        assert_eq!(attempts, 1);
-        assert_eq!(lockout.succeeded(&token("a")), Some(Report { whose: token("a"), attempts: 19 }));
-        for _ in 0..4 {
-            lockout.failed(&token("a"), true, 1.0);
-        }
-        lockout.succeeded(&token("a"));
-        assert_eq!(lockout.failed(&token("a"), true, 2.0).locked_for_s, None);
-    }
-
-    #[test]
-    fn failures_are_recorded_at_most_once_a_minute_and_none_is_lost() {
-        let lockout = Lockout::default();
-        let mut records = Vec::new();
-        for second in 0..100 {
-            let now = f64::from(second) * 1000.0;
-            records.extend(lockout.failed(&token("a"), true, now).reports);
-            records.extend(lockout.due(now));
-        }
-        records.extend(lockout.rest());
-        let attempts: Vec<u64> = records.iter().map(|report| report.attempts).collect();
-        assert_eq!(attempts, [1, 60, 39]);
-        assert_eq!(lockout.rest(), []);
-    }
-
-    #[test]
-    fn what_is_remembered_is_bounded_and_what_is_let_go_is_recorded_first() {
-        let lockout = Lockout::default();
-        let mut attempts = 0;
         for index in 0..3 * MOST {
-            for _ in 0..2 {
-                let whose = token(&format!("{index}"));
-                attempts += lockout.failed(&whose, true, 0.0).reports.iter().map(|r| r.attempts).sum::<u64>();
-            }
+            lockout.guessed(&token(&format!("{index}")), 0.0);
         }
         assert_eq!(lockout.entries().len(), MOST);
-        attempts += lockout.rest().iter().map(|report| report.attempts).sum::<u64>();
-        assert_eq!(attempts, 6 * MOST as u64);
     }
 }

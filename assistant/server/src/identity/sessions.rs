@@ -65,7 +65,10 @@ pub(crate) enum Cookie {
     /// A living session.
     Living(Session),
     /// A session that has ended: by time, or with its token.
-    Ended,
+    Ended {
+        /// Whose it was.
+        principal: String,
+    },
     /// None of ours, or one that was logged out.
     Unknown,
 }
@@ -128,7 +131,7 @@ impl IdentityStore {
             return Ok(Cookie::Unknown);
         };
         if session.ends <= now || session.idle_until <= now || token_ended.is_some_and(|ended| ended <= now) {
-            return Ok(Cookie::Ended);
+            return Ok(Cookie::Ended { principal: session.principal });
         }
         self.touch(&session, now);
         Ok(Cookie::Living(session))

@@ -67,7 +67,7 @@ fn another_secret_another_id_and_any_other_text_stand_for_nobody() {
     let b = store.new_token(&order("admin", None)).unwrap();
     let secret_of = |text: &str| text.rsplit('_').next().unwrap().to_owned();
     let crossed = format!("sl_{}_{}", b.id, secret_of(&a.text));
-    assert_eq!(store.present_token(&crossed, at(0)).unwrap(), Presented::WrongSecret { id: b.id.clone() });
+    assert!(matches!(store.present_token(&crossed, at(0)).unwrap(), Presented::WrongSecret { id, .. } if id == b.id));
     for text in [
         String::new(),
         "sl_".to_owned(),
@@ -162,7 +162,7 @@ fn a_session_ends_when_it_is_idle_or_old_or_its_token_ends() {
     assert!(lives(&store, &idle, at(IDLE.as_hours() - 1)), "its use puts off the end");
     assert!(lives(&store, &idle, at(2 * IDLE.as_hours() - 2)));
     assert!(!lives(&store, &idle, at(3 * IDLE.as_hours() - 2)));
-    assert!(matches!(store.session(&idle, at(3 * IDLE.as_hours())).unwrap(), Cookie::Ended));
+    assert!(matches!(store.session(&idle, at(3 * IDLE.as_hours())).unwrap(), Cookie::Ended { .. }));
 
     let old = open(at(0));
     for hour in 0..LONGEST.as_hours() {

@@ -137,6 +137,8 @@ pub(crate) enum Presented {
     WrongSecret {
         /// The public id.
         id: String,
+        /// Whom the token stands for.
+        principal: String,
     },
     /// There is no such token.
     Unknown,
@@ -215,7 +217,7 @@ impl IdentityStore {
             Shape::Other => Presented::Unknown,
             Shape::Named { id } => match self.read(|database| by_id(database, id))? {
                 Some((kept, token)) if same(&kept, &digest) => Presented::Known(token),
-                Some(_) => Presented::WrongSecret { id: id.to_owned() },
+                Some((_, token)) => Presented::WrongSecret { id: id.to_owned(), principal: token.principal },
                 None => Presented::Unknown,
             },
             Shape::Unnamed => {

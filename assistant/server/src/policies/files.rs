@@ -58,6 +58,24 @@ impl PolicyFiles {
         if faults.is_empty() { Ok(files) } else { Err(PolicyFilesError { faults }) }
     }
 
+    /// Refuses this reading if rules or limits that `before` had from files are gone from it.
+    ///
+    /// Only at the start does a missing part mean the shipped one. While a service runs it more likely means that somebody is about to
+    /// replace it, and with the shipped rules others could read other things from one moment to the next. Identity providers that are
+    /// gone are no fault: then fewer people come in.
+    ///
+    /// # Errors
+    /// What is gone.
+    pub fn since(self, before: &Self) -> Result<Self, PolicyFilesError> {
+        let what = "it is gone, and what was read from it stays in force; put it back, or restart the service to have the shipped ones";
+        let rules = before.rules.as_ref().filter(|_| self.rules.is_none()).and_then(|rules| rules.first());
+        let limits = before.limits.as_ref().filter(|_| self.limits.is_none());
+        let rules = rules.and_then(|rule| Path::new(&rule.name).parent()).map(|folder| fault(folder, what));
+        let limits = limits.map(|limits| fault(Path::new(&limits.name), what));
+        let faults: Vec<Fault> = rules.into_iter().chain(limits).collect();
+        if faults.is_empty() { Ok(self) } else { Err(PolicyFilesError { faults }) }
+    }
+
     /// Makes a policy set of the texts, all or nothing.
     ///
     /// # Errors

@@ -51,21 +51,24 @@ pub struct PolicyWatch {
     live: Arc<LivePolicies>,
     audit: Arc<dyn AuditLog>,
     clock: Arc<dyn Clock>,
+    /// The files in force,
+    files: PolicyFiles,
+    /// and what they are known by.
     in_force: String,
     /// What was refused last, by its digest or its faults.
     refused: Option<String>,
 }
 
 impl PolicyWatch {
-    /// Watches this folder. `in_force` is the digest of the files as they were read at the start.
+    /// Watches this folder. `files` are those that were read at the start.
     pub fn new(
         dir: PathBuf,
-        in_force: String,
+        files: PolicyFiles,
         live: Arc<LivePolicies>,
         audit: Arc<dyn AuditLog>,
         clock: Arc<dyn Clock>,
     ) -> Self {
-        Self { dir, live, audit, clock, in_force, refused: None }
+        Self { dir, live, audit, clock, in_force: files.digest(), files, refused: None }
     }
 
     /// Looks at the files at every signal and every two seconds, until it is dropped.
@@ -103,7 +106,7 @@ impl PolicyWatch {
         }
         let attempt = read.and_then(|files| files.policies().map(|policies| (files, policies)));
         match attempt {
-            Ok((files, policies)) => self.take(&files, policies, mark, occasion).await,
+            Ok((files, policies)) => self.take(files, policies, mark, occasion).await,
             Err(error) => self.refuse(&error, mark, occasion).await,
         }
     }
@@ -126,11 +129,13 @@ impl PolicyWatch {
     }
 
     async fn read(&self) -> Option<Result<PolicyFiles, PolicyFilesError>> {
-        let dir = self.dir.clone();
-        tokio::task::spawn_blocking(move || PolicyFiles::read(Some(&dir))).await.ok()
+        let (dir, before) = (self.dir.clone(), self.files.clone());
+        tokio::task::spawn_blocking(move || PolicyFiles::read(Some(&dir)).and_then(|files| files.since(&before)))
+            .await
+            .ok()
     }
 
-    async fn take(&mut self, files: &PolicyFiles, policies: Policies, digest: String, occasion: Occasion) -> Look {
+    async fn take(&mut self, files: PolicyFiles, policies: Policies, digest: String, occasion: Occasion) -> Look {
         let detail = [("after", digest.clone()), ("files", files.names().join(", "))];
         // Recorded first: no question is answered under policies that the log does not know of.
         if let Err(error) = self.record(EventOutcome::Done, detail, occasion).await {
@@ -139,7 +144,7 @@ impl PolicyWatch {
             return Look::Unrecorded;
         }
         self.live.replace(policies);
-        self.in_force = digest;
+        (self.files, self.in_force) = (files, digest);
         self.refused = None;
         tracing::info!(digest = self.in_force, "new policies are in force");
         Look::Taken

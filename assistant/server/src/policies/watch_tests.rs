@@ -71,7 +71,7 @@ impl Site {
         let audit = Arc::new(Events::default());
         let watch = PolicyWatch::new(
             folder.path().to_owned(),
-            files.digest(),
+            files,
             Arc::clone(&live),
             Arc::clone(&audit) as _,
             Arc::new(Noon),
@@ -184,4 +184,41 @@ async fn what_cannot_be_recorded_is_not_taken_until_it_can() {
     *site.audit.full.lock().unwrap() = false;
     assert_eq!(site.look().await, Look::Taken);
     assert!(site.knows("bob@atlas"));
+}
+
+#[tokio::test]
+async fn rules_or_limits_that_go_away_while_it_runs_are_a_fault_and_not_the_shipped_ones() {
+    let mut site = Site::new();
+    let shipped = sightline_policies::Sources::SHIPPED;
+    let (viewers, operators) = (shipped.rules[0].text, shipped.rules[1].text);
+    std::fs::create_dir(site.path().join("rules")).unwrap();
+    site.write("rules/viewers.cedar", viewers);
+    let limits = shipped.limits.text.to_owned() + "\n[tenant.atlas]\nquestions_per_minute = 1\n";
+    site.write("limits.toml", &limits);
+    assert_eq!(site.look().await, Look::Taken, "{:?}", site.events());
+    let in_force = site.live.now();
+
+    std::fs::remove_dir_all(site.path().join("rules")).unwrap();
+    assert_eq!(site.look().await, Look::Refused);
+    std::fs::remove_file(site.path().join("limits.toml")).unwrap();
+    assert_eq!(site.look().await, Look::Refused);
+    assert_eq!(site.watch.look(Occasion::Signal).await, Look::Unchanged, "it is said once");
+    assert!(Arc::ptr_eq(&in_force, &site.live.now()));
+    assert!(site.live.refused().is_some(), "`/readyz` says so");
+    let faults: Vec<String> =
+        site.events().iter().filter_map(|event| event.detail.get("first_fault").cloned()).collect();
+    assert_eq!(faults.len(), 2);
+    assert!(faults[0].contains("/rules:1") && faults[0].contains("it is gone"), "{faults:?}");
+
+    std::fs::create_dir(site.path().join("rules")).unwrap();
+    site.write("rules/viewers.cedar", viewers);
+    assert_eq!(site.look().await, Look::Refused, "the limits are still gone");
+    site.write("limits.toml", &limits);
+    assert_eq!(site.look().await, Look::Unchanged);
+    assert!(site.live.refused().is_none());
+    // One file of rules may go where others stay: the folder says what holds.
+    site.write("rules/operators.cedar", operators);
+    assert_eq!(site.look().await, Look::Taken, "{:?}", site.events());
+    std::fs::remove_file(site.path().join("rules/viewers.cedar")).unwrap();
+    assert_eq!(site.look().await, Look::Taken);
 }

@@ -15,7 +15,7 @@ use sightline_core::quota::TooManyQuestions;
 
 /// The program's clock as the limiter reads it: nothing here looks at the time on its own.
 #[derive(Clone)]
-struct Monotonic(Arc<dyn Clock>);
+pub(crate) struct Monotonic(pub(crate) Arc<dyn Clock>);
 
 impl GovernorClock for Monotonic {
     type Instant = Nanos;
@@ -26,7 +26,8 @@ impl GovernorClock for Monotonic {
     }
 }
 
-type Limiter = RateLimiter<NotKeyed, InMemoryState, Monotonic, NoOpMiddleware<Nanos>>;
+/// A limiter of one asker.
+pub(crate) type Limiter = RateLimiter<NotKeyed, InMemoryState, Monotonic, NoOpMiddleware<Nanos>>;
 
 /// A limiter for each principal that has asked; there are as many as principals in the policy files.
 pub(super) struct Rates {
@@ -65,7 +66,7 @@ impl Rates {
 }
 
 /// Rounded up, and never 0: who comes back then is let in.
-fn whole_seconds(wait: Duration) -> u64 {
+pub(crate) fn whole_seconds(wait: Duration) -> u64 {
     wait.as_secs().saturating_add(u64::from(wait.subsec_nanos() > 0)).max(1)
 }
 

@@ -1,9 +1,9 @@
 //! Where the log lies, and reading it away from the threads that serve requests.
 
+use std::path::Path;
 use std::sync::Arc;
 
-use jiff::Timestamp;
-use sightline_audit::{AuditKey, AuditReader, Check, Copied, Liveness};
+use sightline_audit::{AuditError, AuditKey, AuditReader, Check, Copied, Liveness, PublicKey};
 use sightline_core::Clock as _;
 use sightline_engine::Writer;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -63,37 +63,74 @@ impl AuditFiles {
         reading.await.map_err(|error| ReviewError::Crashed(error.to_string()))?
     }
 
-    /// Verifies the whole log against its key and the copies of its checkpoints.
+    /// Verifies the whole log against its key and the copies of its checkpoints: those of the configuration, and those
+    /// in the engine of the data folder where one lives. Nothing is made or changed.
     ///
     /// # Errors
-    /// When somebody else does, or the log or its key cannot be read. A copy that cannot be read is a remark.
+    /// When somebody else does, or the log or its key cannot be read. A copy that cannot be read leaves a whole log
+    /// unproved.
     pub async fn verify(&self) -> Result<Verification, ReviewError> {
         let one = Arc::clone(&self.verifying).try_acquire_owned().map_err(|_| ReviewError::Busy)?;
-        let mut copies = Vec::new();
-        let mut remarks = Vec::new();
-        for copy in audit_copies::copied(&self.config, self.writer.as_ref()).await {
+        let (mut copies, mut unreadable) = (Vec::new(), Vec::new());
+        let living = match &self.writer {
+            Some(writer) => Some(writer.clone()),
+            None => audit_copies::living_engine(&self.config).unwrap_or_else(|what| {
+                unreadable.push(what);
+                None
+            }),
+        };
+        for copy in audit_copies::copied(&self.config, living.as_ref()).await {
             match copy {
                 Ok(copied) => copies.push(copied),
-                Err(what) => remarks.push(Remark { seq: None, what }),
+                Err(what) => unreadable.push(what),
             }
         }
         let config = Arc::clone(&self.config);
-        let now = SystemClock::start().now();
-        let mut found = self.holding(one, move |reader| examine(&config, reader, &copies, now)).await?;
-        found.notes.extend(remarks);
-        Ok(found)
+        let work = move || {
+            // Held until the work has ended, whoever waits for it.
+            let _one = one;
+            let key = || {
+                let file = audit_log::key_file(&config);
+                AuditKey::load(&file)?.ok_or_else(|| ReviewError::NoKey { file: file.display().to_string() })
+            };
+            verify_files(&audit_log::path(&config), || Ok(key()?.public()), &copies, unreadable)
+        };
+        tokio::task::spawn_blocking(work).await.map_err(|error| ReviewError::Crashed(error.to_string()))?
     }
 }
 
-fn examine(
-    config: &Config,
-    reader: &AuditReader,
+/// Verifies a log against a public key and these copies, wherever they lie.
+///
+/// # Errors
+/// When the log is not there and no copy knows of one, or it cannot be read.
+pub fn verify_files(
+    log: &Path,
+    key: impl FnOnce() -> Result<PublicKey, ReviewError>,
     copies: &[Copied],
-    now: Timestamp,
+    unreadable: Vec<String>,
 ) -> Result<Verification, ReviewError> {
-    let file = audit_log::key_file(config);
-    let key = AuditKey::load(&file)?.ok_or_else(|| ReviewError::NoKey { file: file.display().to_string() })?;
-    Ok(reader.examine(&Check { key: &key.public(), copies, now: Some(now) })?.into())
+    if !log.exists()
+        && let Some(copied) = copies.iter().find(|copied| !copied.checkpoints.is_empty())
+    {
+        let (name, count) = (&copied.name, copied.checkpoints.len());
+        let what = format!("`{}` is gone, and copy `{name}` holds {count} checkpoints of a log", log.display());
+        return Ok(Verification::broken(&what));
+    }
+    let reader = match AuditReader::open(log) {
+        Ok(reader) => reader,
+        Err(AuditError::Damaged { path }) => {
+            return Ok(Verification::broken(&format!("`{path}` is damaged or no audit log; keep it as it is")));
+        }
+        Err(error) => return Err(error.into()),
+    };
+    let now = SystemClock::start().now();
+    let report = reader.examine(&Check { key: &key()?, copies, now: Some(now) })?;
+    let mut found = Verification::of(report, unreadable);
+    if copies.is_empty() {
+        let what = "no copy of the checkpoints was compared: an end that was cut off together with them does not show";
+        found.notes.push(Remark { seq: None, what: what.to_owned() });
+    }
+    Ok(found)
 }
 
 #[cfg(test)]
@@ -126,6 +163,6 @@ mod tests {
         assert!(matches!(files.verify().await, Err(ReviewError::Busy)));
         end.send(()).unwrap();
         drop(files.verifying.acquire().await.unwrap());
-        assert!(files.verify().await.unwrap().whole);
+        assert_eq!(files.verify().await.unwrap().whole, Some(true));
     }
 }

@@ -42,6 +42,7 @@ async fn on(
         log: stations.audit.as_ref(),
         clock: assistant.clock.as_ref(),
         entrance: "cli",
+        denials: None,
     };
     reviewer.record(Action::ReplayAudit, EventKind::AuditReplayed, of_question(question)).await.map_err(told)?;
     let of = QuestionId::new(question);

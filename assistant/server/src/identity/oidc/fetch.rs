@@ -1,16 +1,18 @@
 //! Gets a provider's key set: from a file, or over HTTPS within bounds.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::Body;
 use axum::http::uri::Scheme;
 use axum::http::{StatusCode, Uri};
-use hyper_rustls::HttpsConnectorBuilder;
+use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::{Connect, HttpConnector};
 use hyper_util::rt::TokioExecutor;
 use sightline_policies::JwksSource;
 use tokio::io::AsyncReadExt as _;
+use tokio::sync::OnceCell;
 
 use super::keys::Keys;
 
@@ -19,41 +21,57 @@ const MOST: usize = 256 * 1024;
 /// Longest that fetching may take: somebody waits to be let in.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Reads the set from where it is.
-pub(super) async fn fetch(source: &JwksSource) -> Result<Keys, String> {
-    let bytes = match tokio::time::timeout(TIMEOUT, read(source)).await {
-        Ok(read) => read?,
-        Err(_) => return Err(format!("no answer within {} s", TIMEOUT.as_secs())),
-    };
-    Keys::parse(&bytes)
+type Https = HttpsConnector<HttpConnector>;
+
+/// Fetches key sets. Cheap to clone.
+#[derive(Clone, Default)]
+pub(super) struct Fetcher {
+    /// Made when it is first needed: this machine's certificates are hundreds of files.
+    https: Arc<OnceCell<Https>>,
 }
 
-async fn read(source: &JwksSource) -> Result<Vec<u8>, String> {
-    match source {
-        JwksSource::File(path) => {
-            let file = tokio::fs::File::open(path).await.map_err(|error| error.to_string())?;
-            let mut bytes = Vec::new();
-            file.take(MOST as u64 + 1).read_to_end(&mut bytes).await.map_err(|error| error.to_string())?;
-            if bytes.len() > MOST { Err(too_large()) } else { Ok(bytes) }
+impl Fetcher {
+    /// Reads the set from where it is.
+    pub(super) async fn fetch(&self, source: &JwksSource) -> Result<Keys, String> {
+        let bytes = match tokio::time::timeout(TIMEOUT, self.read(source)).await {
+            Ok(read) => read?,
+            Err(_) => return Err(format!("no answer within {} s", TIMEOUT.as_secs())),
+        };
+        Keys::parse(&bytes)
+    }
+
+    async fn read(&self, source: &JwksSource) -> Result<Vec<u8>, String> {
+        match source {
+            JwksSource::File(path) => {
+                let file = tokio::fs::File::open(path).await.map_err(|error| error.to_string())?;
+                let mut bytes = Vec::new();
+                file.take(MOST as u64 + 1).read_to_end(&mut bytes).await.map_err(|error| error.to_string())?;
+                if bytes.len() > MOST { Err(too_large()) } else { Ok(bytes) }
+            }
+            JwksSource::Url(url) => self.download(url).await,
         }
-        JwksSource::Url(url) => download(url).await,
+    }
+
+    async fn download(&self, url: &str) -> Result<Vec<u8>, String> {
+        let url: Uri = url.parse().map_err(|_| "its address is no URL".to_owned())?;
+        if url.scheme() == Some(&Scheme::HTTPS) {
+            get(self.https.get_or_try_init(https).await?.clone(), url).await
+        } else {
+            get(HttpConnector::new(), url).await
+        }
     }
 }
 
-async fn download(url: &str) -> Result<Vec<u8>, String> {
-    let url: Uri = url.parse().map_err(|_| "its address is no URL".to_owned())?;
-    if url.scheme() == Some(&Scheme::HTTPS) {
-        // The system's certificates, so that a site's own authority counts, and ring by name: nothing depends on a default.
-        let connector = HttpsConnectorBuilder::new()
-            .with_provider_and_native_roots(rustls::crypto::ring::default_provider())
-            .map_err(|error| format!("this machine's certificates cannot be used: {error}"))?
-            .https_only()
-            .enable_http1()
-            .build();
-        get(connector, url).await
-    } else {
-        get(HttpConnector::new(), url).await
-    }
+/// The system's certificates, so that a site's own authority counts, and ring by name: nothing depends on a default. They are read from
+/// the disk, on a thread that may wait for it; those that are put there later count after a restart.
+async fn https() -> Result<Https, String> {
+    let read = tokio::task::spawn_blocking(|| {
+        let provider = rustls::crypto::ring::default_provider();
+        let builder = HttpsConnectorBuilder::new().with_provider_and_native_roots(provider)?;
+        Ok::<Https, std::io::Error>(builder.https_only().enable_http1().build())
+    });
+    let unusable = |error: String| format!("this machine's certificates cannot be used: {error}");
+    read.await.map_err(|error| unusable(error.to_string()))?.map_err(|error| unusable(error.to_string()))
 }
 
 /// A redirect is not followed: keys come from the address that the policy names, and from no other.

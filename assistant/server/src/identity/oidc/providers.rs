@@ -7,8 +7,9 @@ use jiff::Timestamp;
 use serde_json::{Map, Value};
 use sightline_model::Principal;
 use sightline_policies::{ClaimFault, JwksSource, OidcIssuer, Policies};
+use tokio::sync::OwnedMutexGuard;
 
-use super::fetch::fetch;
+use super::fetch::Fetcher;
 use super::jwt::{JwtFault, Unverified};
 use super::keys::{Key, Keys, NoKey};
 use super::signature;
@@ -60,13 +61,14 @@ struct Cached {
 
 /// The key sets. One is found by where it comes from, so that a change of policy changes it.
 pub(in crate::identity) struct Providers {
-    cached: Mutex<HashMap<String, Cached>>,
+    cached: Arc<Mutex<HashMap<String, Cached>>>,
+    fetcher: Fetcher,
 }
 
 impl Providers {
     pub(in crate::identity) fn new() -> Self {
         signature::install();
-        Self { cached: Mutex::default() }
+        Self { cached: Arc::default(), fetcher: Fetcher::default() }
     }
 
     /// Whom this token stands for under these policies. Times come from the caller: `now` for the token's, `now_ms` for the keys' age.
@@ -98,24 +100,27 @@ impl Providers {
             (have(cached), Arc::clone(&cached.fetching))
         };
         // A key that is known and fresh waits for nobody, nor does one that somebody else is asking after.
-        let _alone = match (found, fetching.try_lock()) {
+        let alone = match (found, Arc::clone(&fetching).try_lock_owned()) {
             (Some((Ok(key), at)), _) if age(at) < FRESH_MS => return Ok(key),
             (Some((Ok(key), _)), Err(_)) => return Ok(key),
             (_, Ok(alone)) => alone,
-            (_, Err(_)) => fetching.lock().await,
+            (_, Err(_)) => fetching.lock_owned().await,
         };
-        let tried = self.cached().get(&place).and_then(|cached| cached.tried);
-        if tried.is_none_or(|at| age(at) >= BETWEEN_MS) {
-            let fetched = fetch(&issuer.jwks).await;
+        let is_due = {
             let mut all = self.cached();
             let cached = all.entry(place.clone()).or_default();
-            cached.tried = Some(now_ms);
-            match fetched {
-                Ok(keys) => (cached.keys, cached.fault) = (Some((keys, now_ms)), None),
-                Err(fault) => {
-                    tracing::error!(issuer = %issuer.name, %fault, "the keys of an identity provider cannot be had");
-                    cached.fault = Some(fault);
-                }
+            let is_due = cached.tried.is_none_or(|at| age(at) >= BETWEEN_MS);
+            if is_due {
+                // Before it is asked: whoever hangs up meanwhile does not make us ask again.
+                cached.tried = Some(now_ms);
+            }
+            is_due
+        };
+        if is_due {
+            // A task of its own, which holds the place: what was asked for is kept though the client that brought it about has gone.
+            let fetched = tokio::spawn(self.fetch(issuer, place.clone(), now_ms, alone)).await;
+            if let Err(error) = fetched {
+                tracing::error!(%error, "fetching the keys of an identity provider was cut off");
             }
         }
         let all = self.cached();
@@ -131,10 +136,39 @@ impl Providers {
         }
     }
 
-    /// A poisoned lock only means that a thread died between two whole states.
-    fn cached(&self) -> MutexGuard<'_, HashMap<String, Cached>> {
-        self.cached.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Fetches a set and keeps what came.
+    fn fetch(
+        &self,
+        issuer: &OidcIssuer,
+        place: String,
+        now_ms: f64,
+        alone: OwnedMutexGuard<()>,
+    ) -> impl Future<Output = ()> + Send + 'static {
+        let (cached, fetcher) = (Arc::clone(&self.cached), self.fetcher.clone());
+        let (name, source) = (issuer.name.clone(), issuer.jwks.clone());
+        async move {
+            let _alone = alone;
+            let fetched = fetcher.fetch(&source).await;
+            let mut all = lock(&cached);
+            let cached = all.entry(place).or_default();
+            match fetched {
+                Ok(keys) => (cached.keys, cached.fault) = (Some((keys, now_ms)), None),
+                Err(fault) => {
+                    tracing::error!(issuer = %name, %fault, "the keys of an identity provider cannot be had");
+                    cached.fault = Some(fault);
+                }
+            }
+        }
     }
+
+    fn cached(&self) -> MutexGuard<'_, HashMap<String, Cached>> {
+        lock(&self.cached)
+    }
+}
+
+/// A poisoned lock only means that a thread died between two whole states.
+fn lock(cached: &Mutex<HashMap<String, Cached>>) -> MutexGuard<'_, HashMap<String, Cached>> {
+    cached.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn place(source: &JwksSource) -> String {

@@ -21,6 +21,8 @@ enum Says {
     Keys(Vec<Value>),
     Text(StatusCode, String),
     Elsewhere(String),
+    /// Keys, after a while.
+    Slowly(Vec<Value>),
     Nothing,
 }
 
@@ -64,6 +66,10 @@ async fn answer(says: Says) -> Response {
         Says::Keys(keys) => json!({ "keys": keys }).to_string().into_response(),
         Says::Text(status, text) => (status, text).into_response(),
         Says::Elsewhere(url) => (StatusCode::FOUND, [(header::LOCATION, url)]).into_response(),
+        Says::Slowly(keys) => {
+            tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+            json!({ "keys": keys }).to_string().into_response()
+        }
         Says::Nothing => std::future::pending().await,
     }
 }
@@ -122,6 +128,30 @@ async fn made_up_key_ids_make_it_fetch_once_a_minute() {
     assert_eq!(address.asked(), 1);
     assert!(is_unknown_key(&verify(&providers, &policies, &pair.token("b", &claims()), 65).await));
     assert_eq!(address.asked(), 2);
+}
+
+#[tokio::test]
+async fn clients_that_hang_up_make_it_fetch_once_a_minute_and_what_came_is_kept() {
+    let pair = Pair::ed();
+    let address = Address::start(Says::Slowly(vec![pair.jwk("a")])).await;
+    let (providers, policies) = (Arc::new(Providers::new()), Arc::new(address.policies()));
+    let token = pair.token("a", &claims());
+    for n in 0..20 {
+        let asking = verify(&providers, &policies, &token, 0);
+        let begun = async {
+            while address.asked() == 0 {
+                tokio::task::yield_now().await;
+            }
+            tokio::task::yield_now().await;
+        };
+        tokio::select! {
+            biased;
+            answer = asking => panic!("{n}: {answer:?}"),
+            () = begun => {}
+        }
+    }
+    assert!(verify(&providers, &policies, &token, 1).await.is_ok(), "the keys that the first one asked for");
+    assert_eq!(address.asked(), 1);
 }
 
 #[tokio::test]
