@@ -13,6 +13,7 @@ mod health;
 mod listen;
 mod login;
 mod page;
+mod parameters;
 mod problem;
 mod progress;
 mod route;

@@ -5,8 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use axum::Json;
-use axum::extract::rejection::QueryRejection;
-use axum::extract::{Path, Query, State};
+use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use serde::Serialize;
 use sightline_audit::{Entry, QuestionRecord};
@@ -18,6 +17,7 @@ use tokio::sync::watch;
 
 use super::auth::Asker;
 use super::chat::{DEADLINE, StopOnDrop, place};
+use super::parameters::Parameters;
 use super::problem::Problem;
 use super::progress::{Progress, Running};
 use super::service::Service;
@@ -37,17 +37,12 @@ pub(super) struct AuditPage {
 pub(super) async fn list(
     State(service): State<Service>,
     Asker(principal): Asker,
-    query: Result<Query<SearchQuery>, QueryRejection>,
+    query: Result<Parameters<SearchQuery>, Problem>,
 ) -> Result<Json<AuditPage>, Problem> {
     let policies = service.assistant().policies.now();
     let reviewer = reviewer(&service, &principal, &policies);
     reviewer.may(Action::ReadAudit).await?;
-    let Query(query) = query.map_err(|rejection| {
-        Problem::new(
-            StatusCode::UNPROCESSABLE_ENTITY,
-            format!("the query string cannot be used: {}", rejection.body_text()),
-        )
-    })?;
+    let Parameters(query) = query?;
     let search = query.search()?;
     reviewer.record(Action::ReadAudit, EventKind::AuditRead, query.detail()).await?;
     let found = files(&service)?.read(move |reader| Ok(reader.search(&search)?)).await?;

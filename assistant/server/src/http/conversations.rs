@@ -1,12 +1,16 @@
-//! `GET /v1/conversations`, `GET /v1/conversations/{id}`, and deleting them: one's own alone.
+//! `GET /v1/conversations`, `GET /v1/conversations/{id}`, and deleting them: one's own, or all of
+//! somebody else's for who may manage conversations.
 
 use axum::Json;
-use axum::extract::{Path, Query, State};
+use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use serde::{Deserialize, Serialize};
 use sightline_model::audit::{EventKind, EventOutcome};
+use sightline_policies::Action;
 
+use super::audit::reviewer;
 use super::auth::Asker;
+use super::parameters::Parameters;
 use super::problem::Problem;
 use super::service::Service;
 use crate::answers::{AnswersError, ConversationFile, Conversations};
@@ -22,6 +26,13 @@ pub(super) struct PageQuery {
     limit: Option<u32>,
 }
 
+/// Whose.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct WhoseQuery {
+    principal: Option<String>,
+}
+
 /// What was deleted.
 #[derive(Debug, Serialize)]
 pub(super) struct Deleted {
@@ -32,7 +43,7 @@ pub(super) struct Deleted {
 pub(super) async fn list(
     State(service): State<Service>,
     Asker(principal): Asker,
-    Query(page): Query<PageQuery>,
+    Parameters(page): Parameters<PageQuery>,
 ) -> Result<Json<Conversations>, Problem> {
     let limit = page.limit.unwrap_or(A_PAGE);
     let found =
@@ -45,7 +56,7 @@ pub(super) async fn open(
     State(service): State<Service>,
     Asker(principal): Asker,
     Path(id): Path<String>,
-    Query(page): Query<PageQuery>,
+    Parameters(page): Parameters<PageQuery>,
 ) -> Result<Json<ConversationFile>, Problem> {
     let found =
         service.answers().ask(move |answers| answers.conversation(&id, &principal, page.cursor.as_deref())).await;
@@ -58,24 +69,30 @@ pub(super) async fn delete(
     Asker(principal): Asker,
     Path(id): Path<String>,
 ) -> Result<StatusCode, Problem> {
-    match delete_and_record(&service, &principal.id, Some(&id)).await? {
+    match delete_and_record(&service, &principal.id, &principal.id, Some(&id)).await? {
         0 => Err(unknown()),
         _ => Ok(StatusCode::NO_CONTENT),
     }
 }
 
-/// Handles `DELETE /v1/conversations`: all of one's own.
+/// Handles `DELETE /v1/conversations`: all of one's own, or of the `principal` that is named.
 pub(super) async fn delete_all(
     State(service): State<Service>,
     Asker(principal): Asker,
+    Parameters(whose): Parameters<WhoseQuery>,
 ) -> Result<Json<Deleted>, Problem> {
-    let deleted = delete_and_record(&service, &principal.id, None).await?;
+    let of = whose.principal.unwrap_or_else(|| principal.id.clone());
+    if of != principal.id {
+        let policies = service.assistant().policies.now();
+        reviewer(&service, &principal, &policies).may(Action::ManageConversations).await?;
+    }
+    let deleted = delete_and_record(&service, &principal.id, &of, None).await?;
     Ok(Json(Deleted { deleted }))
 }
 
 /// The record first: what was deleted cannot be asked afterwards.
-async fn delete_and_record(service: &Service, principal: &str, id: Option<&str>) -> Result<u64, Problem> {
-    let (whose, which) = (principal.to_owned(), id.map(str::to_owned));
+async fn delete_and_record(service: &Service, by: &str, of: &str, id: Option<&str>) -> Result<u64, Problem> {
+    let (whose, which) = (of.to_owned(), id.map(str::to_owned));
     let (count, whose, which) = service
         .answers()
         .ask(move |answers| Ok((answers.count_conversations(&whose, which.as_deref())?, whose, which)))
@@ -87,10 +104,10 @@ async fn delete_and_record(service: &Service, principal: &str, id: Option<&str>)
     let detail = [
         ("conversations".to_owned(), count.to_string()),
         ("conversation_id".to_owned(), id.unwrap_or("all").to_owned()),
-        ("of".to_owned(), principal.to_owned()),
+        ("of".to_owned(), of.to_owned()),
     ];
     service
-        .record(EventKind::ConversationsDeleted, principal, EventOutcome::Done, detail.into())
+        .record(EventKind::ConversationsDeleted, by, EventOutcome::Done, detail.into())
         .await
         .map_err(|error| Problem::audit(&error))?;
     let deleted = service.answers().ask(move |answers| answers.delete_conversations(&whose, which.as_deref())).await;

@@ -2,10 +2,11 @@
 
 use axum::Router;
 use axum::handler::Handler;
-use axum::middleware::from_fn_with_state;
+use axum::middleware::{from_fn, from_fn_with_state};
 use axum::routing::{MethodFilter, MethodRouter, on};
 
 use super::auth;
+use super::parameters::refuse_any;
 use super::service::Service;
 
 /// A method that routes take.
@@ -52,6 +53,7 @@ pub struct Route {
     verb: Verb,
     path: &'static str,
     access: Access,
+    takes_parameters: bool,
     handler: MethodRouter<Service>,
 }
 
@@ -62,7 +64,7 @@ impl Route {
         H: Handler<T, Service>,
         T: 'static,
     {
-        Self { verb, path, access: Access::Identified, handler: on(verb.filter(), handler) }
+        Self { verb, path, access: Access::Identified, takes_parameters: false, handler: on(verb.filter(), handler) }
     }
 
     /// A route for everybody, and why it may be one.
@@ -71,7 +73,12 @@ impl Route {
         H: Handler<T, Service>,
         T: 'static,
     {
-        Self { verb, path, access: Access::Public(why), handler: on(verb.filter(), handler) }
+        Self { verb, path, access: Access::Public(why), takes_parameters: false, handler: on(verb.filter(), handler) }
+    }
+
+    /// The same, whose handler reads [`Parameters`](super::parameters::Parameters). Of every other route a query string is refused.
+    pub(super) fn with_parameters(self) -> Self {
+        Self { takes_parameters: true, ..self }
     }
 
     /// Its method.
@@ -93,9 +100,12 @@ impl Route {
 /// The router of these routes. This is the one place that hands a route to axum.
 pub(super) fn mount(routes: Vec<Route>, service: &Service) -> Router<Service> {
     routes.into_iter().fold(Router::new(), |router, route| {
+        let handler =
+            if route.takes_parameters { route.handler } else { route.handler.route_layer(from_fn(refuse_any)) };
         let handler = match route.access {
-            Access::Public(_) => route.handler,
-            Access::Identified => route.handler.route_layer(from_fn_with_state(service.clone(), auth::identify)),
+            Access::Public(_) => handler,
+            // Outermost: without a credential nothing else is told.
+            Access::Identified => handler.route_layer(from_fn_with_state(service.clone(), auth::identify)),
         };
         router.route(route.path, handler)
     })

@@ -55,6 +55,22 @@ async fn without_a_valid_credential_every_identified_route_answers_401_with_a_pr
     assert!(walked >= 5, "only {walked} routes were walked");
 }
 
+#[tokio::test]
+async fn a_parameter_that_a_route_does_not_know_is_refused_with_a_problem_document() {
+    let service = TestService::start();
+    let [admin, auditor] = ["admin", "auditor"].map(|who| format!("Bearer {}", service.token(who, None).text));
+    for route in routes() {
+        let uri = format!("{}?surprise=1", example(&route));
+        let who = if uri.starts_with("/v1/audit") { &auditor } else { &admin };
+        let request = request(&route).uri(uri).header(header::AUTHORIZATION, who);
+        let came = service.send(request.body(Body::from("{}")).unwrap()).await;
+        let said = came.problem(422);
+        assert!(said.contains("query string"), "{} {}: {said}", route.verb().as_str(), route.path());
+        service.clock.forward(1);
+    }
+    assert_eq!(service.log.events(), [], "nothing was done");
+}
+
 #[test]
 fn the_routes_for_everybody_are_these_each_for_a_reason() {
     let table = routes();

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use axum::Json;
-use axum::extract::rejection::{JsonRejection, QueryRejection};
-use axum::extract::{Path, Query, State};
+use axum::extract::rejection::JsonRejection;
+use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use jiff::Timestamp;
@@ -17,6 +17,7 @@ use tokio::sync::{OwnedSemaphorePermit, watch};
 
 use super::auth::Asker;
 use super::chat::{DEADLINE, StopOnDrop, instant_and_zone, place};
+use super::parameters::Parameters;
 use super::problem::Problem;
 use super::progress::{Progress, Running};
 use super::service::Service;
@@ -59,15 +60,9 @@ pub(super) async fn call(
     State(service): State<Service>,
     Asker(principal): Asker,
     Path(name): Path<String>,
-    parameters: Result<Query<CallParameters>, QueryRejection>,
+    Parameters(parameters): Parameters<CallParameters>,
     body: Result<Json<Value>, JsonRejection>,
 ) -> Result<Response, Problem> {
-    let Query(parameters) = parameters.map_err(|rejection| {
-        Problem::new(
-            StatusCode::UNPROCESSABLE_ENTITY,
-            format!("the query string takes `as_of` and `time_zone` only ({})", rejection.body_text()),
-        )
-    })?;
     let Json(arguments) = body.map_err(|rejection| Problem::new(rejection.status(), unreadable(&rejection)))?;
     let call = typed_call(&service, principal, name, arguments, parameters)?;
     let permit = place(&service)?;

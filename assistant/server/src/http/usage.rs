@@ -1,9 +1,7 @@
 //! `GET /v1/usage`: questions, rows, bytes and tokens by day; one's own, or everybody's for who may see them.
 
 use axum::Json;
-use axum::extract::rejection::QueryRejection;
-use axum::extract::{Query, State};
-use axum::http::StatusCode;
+use axum::extract::State;
 use serde::Serialize;
 use sightline_audit::{Amounts, UsageLine};
 use sightline_model::audit::{EventKind, EventOutcome};
@@ -11,6 +9,7 @@ use sightline_policies::Action;
 
 use super::audit::{files, reviewer};
 use super::auth::Asker;
+use super::parameters::Parameters;
 use super::problem::Problem;
 use super::service::Service;
 use crate::review::UsageQuery;
@@ -25,14 +24,8 @@ pub(super) struct Usage {
 pub(super) async fn usage(
     State(service): State<Service>,
     Asker(principal): Asker,
-    query: Result<Query<UsageQuery>, QueryRejection>,
+    Parameters(mut query): Parameters<UsageQuery>,
 ) -> Result<Json<Usage>, Problem> {
-    let Query(mut query) = query.map_err(|rejection| {
-        Problem::new(
-            StatusCode::UNPROCESSABLE_ENTITY,
-            format!("the query string cannot be used: {}", rejection.body_text()),
-        )
-    })?;
     let policies = service.assistant().policies.now();
     let reviewer = reviewer(&service, &principal, &policies);
     let names_others = query.tenant.is_some() || query.principal.as_ref().is_some_and(|who| *who != principal.id);
