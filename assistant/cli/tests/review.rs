@@ -332,6 +332,8 @@ fn the_command_line_shows_the_same(folder: &Path, first: &Value) {
         ("nobody", &["list"][..], 2, "there is no principal `nobody`"),
         ("auditor", &["list", "--kind", "x"][..], 2, "there is no kind `x`"),
         ("auditor", &["show", "none"][..], 1, "there is no question with this id"),
+        ("admin", &["erase", question, "none"][..], 1, "there is no question `none` in the log; nothing was erased"),
+        ("admin", &["erase", "--principal", "nobody"][..], 1, "there is no question of `nobody` in the log; nothing"),
         ("auditor", &["export", "--who", OPERATOR][..], 2, "jsonl is the chain itself"),
     ] {
         let output = audit(folder, who, arguments);

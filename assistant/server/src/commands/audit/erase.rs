@@ -11,6 +11,7 @@ use crate::answers::Answers;
 use crate::commands::{CommandError, failed};
 use crate::config::Config;
 use crate::output;
+use crate::review::{AuditFiles, SearchQuery};
 
 /// Whose texts are erased.
 #[derive(Clone, Debug, Default)]
@@ -34,6 +35,7 @@ pub(super) async fn erase(config: &Config, desk: &Desk, options: EraseOptions) -
     if conversations {
         desk.reviewer().may(Action::ManageConversations).await.map_err(told)?;
     }
+    hold_there_are(config, &asked, principal.as_deref(), conversations).await?;
     // The log records the erasure together with it, or does neither.
     let Erased { questions, in_the_chain } =
         desk.log.erase(what, desk.clock.now(), desk.principal.id.clone()).await.map_err(failed)?;
@@ -64,6 +66,40 @@ pub(super) async fn erase(config: &Config, desk: &Desk, options: EraseOptions) -
             "not erased: {}; they were recorded by an older program that put the text into the chain itself",
             ids.join(", ")
         ));
+    }
+    Ok(())
+}
+
+/// A name that is mistyped would otherwise be told as a success, and the text stay where it is.
+async fn hold_there_are(
+    config: &Config,
+    asked: &[QuestionId],
+    principal: Option<&str>,
+    conversations: bool,
+) -> Result<(), CommandError> {
+    let none = |whose: String| {
+        Err(CommandError::Failed(format!("there is no question {whose} in the log; nothing was erased")))
+    };
+    let files = AuditFiles::of(config, None);
+    for id in asked {
+        let of = id.clone();
+        if files.read(move |reader| Ok(reader.question_record(&of)?)).await.map_err(told)?.is_none() {
+            return none(format!("`{id}`"));
+        }
+    }
+    let Some(principal) = principal else { return Ok(()) };
+    let query = SearchQuery {
+        kind: Some("question".to_owned()),
+        who: Some(principal.to_owned()),
+        limit: Some(1),
+        ..SearchQuery::default()
+    };
+    let search = query.search().map_err(told)?;
+    let found = files.read(move |reader| Ok(reader.search(&search)?)).await.map_err(told)?;
+    let is_unknown = found.entries.is_empty() && found.next.is_none();
+    // Conversations are kept elsewhere, and may be there without the log.
+    if is_unknown && !(conversations && open(config)?.count_conversations(principal, None).map_err(failed)? > 0) {
+        return none(format!("of `{principal}`"));
     }
     Ok(())
 }
