@@ -142,7 +142,7 @@ pub(crate) enum TokenCommand {
         /// The token's id, as `token list` shows it.
         #[arg(required_unless_present = "principal", conflicts_with = "principal")]
         id: Option<String>,
-        /// End every token of this principal.
+        /// End every token of this principal, and its sessions; also of one that an identity provider vouches for.
         #[arg(long = "for", value_name = "PRINCIPAL")]
         principal: Option<String>,
     },

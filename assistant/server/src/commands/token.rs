@@ -48,7 +48,7 @@ pub enum TokenCommand {
         /// Its public id.
         id: String,
     },
-    /// Revoke all of a principal.
+    /// Revoke all of a principal, and end its sessions.
     RevokeOf {
         /// The principal; it may be gone from the policy.
         principal: String,
@@ -106,12 +106,17 @@ pub async fn token(config: &Config, named: Option<&str>, command: TokenCommand) 
         }
         TokenCommand::RevokeOf { principal } => {
             let revoked = store.revoke_tokens_of(&principal, now).map_err(failed)?;
-            if revoked.is_empty() {
+            let sessions = store.end_vouched_sessions_of(&principal, now).map_err(failed)?;
+            if revoked.is_empty() && sessions == 0 {
                 return Err(CommandError::Usage(format!(
-                    "`{principal}` has no token that could be revoked; `sightline token list` shows them"
+                    "`{principal}` has no token that could be revoked and no session; `sightline token list` shows the tokens"
                 )));
             }
-            record_revoked(config, &revoked, now, &actor).await
+            if sessions > 0 {
+                output::note(&sessions_ended(&principal, sessions));
+            }
+            record_revoked(config, &revoked, now, &actor).await?;
+            if sessions > 0 { record_sessions(config, &principal, sessions, now, &actor).await } else { Ok(()) }
         }
     }
 }
@@ -245,6 +250,31 @@ async fn new(config: &Config, store: &IdentityStore, order: &TokenOrder, actor: 
         made.id, order.principal, made.id
     ));
     Ok(())
+}
+
+/// What has ended is so already: an audit log that cannot be written keeps nobody's access alive, and is told of.
+async fn record_sessions(
+    config: &Config,
+    principal: &str,
+    sessions: u64,
+    now: Timestamp,
+    actor: &Actor,
+) -> Result<(), CommandError> {
+    let detail = [("for", principal.to_owned()), ("sessions_ended", sessions.to_string())];
+    let recorded = match audit_log::open(config, None).map_err(failed) {
+        Ok(audit) => audit.event(event(EventKind::TokenRevoked, now, actor, detail)).await.map_err(failed),
+        Err(error) => Err(error),
+    };
+    recorded.map_err(|error| {
+        CommandError::Failed(format!("the sessions have ended, but that could not be recorded: {error}"))
+    })
+}
+
+fn sessions_ended(principal: &str, sessions: u64) -> String {
+    let have = if sessions == 1 { "1 session".to_owned() } else { format!("{sessions} sessions") };
+    format!(
+        "{have} of {principal}, opened through an identity provider, ended. Whoever still holds a valid token of an identity provider can log in again, and such a session lives 12 hours though the token may be shorter: end the account at the provider, and run this again"
+    )
 }
 
 /// What was revoked is so already: an audit log that cannot be written keeps nobody's access alive, and is told of.

@@ -4,6 +4,7 @@ use axum::body::Body;
 use axum::http::request::Builder;
 use axum::http::{Request, header};
 use serde_json::{Value, json};
+use sightline_core::Clock as _;
 use sightline_model::audit::{Event, EventKind};
 use sightline_policies::Policies;
 
@@ -484,6 +485,11 @@ async fn a_providers_token_is_a_bearer_token_and_opens_a_session_of_a_working_da
     assert_eq!(login.detail["issuer"], test_keys::ISSUER);
     // What the policy makes of the claims counts at once.
     service.service.assistant().policies.replace(Policies::builtin().unwrap());
+    session(&service, &cookie).await.problem(401);
+    provider(&service, &pair);
+    assert_eq!(session(&service, &cookie).await.status, 200);
+    // `token revoke --for`, in another process.
+    assert_eq!(service.store().end_vouched_sessions_of("corp:ann@example.com", service.clock.now()).unwrap(), 1);
     session(&service, &cookie).await.problem(401);
 }
 

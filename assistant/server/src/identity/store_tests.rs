@@ -193,6 +193,20 @@ fn a_session_that_a_provider_vouched_for_lasts_a_working_day_and_keeps_what_it_s
 }
 
 #[test]
+fn revoking_a_principal_ends_its_sessions_that_no_token_of_ours_opened() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = IdentityStore::open(folder.path()).unwrap();
+    let by = OpenedBy::Provider { issuer: "https://login.example.com/".to_owned(), claims: "{}".to_owned() };
+    let open = |who: &str| store.open_session(who, &by, at(0)).unwrap().id;
+    let (one, two, other) = (open("corp:ann"), open("corp:ann"), open("corp:bob"));
+    assert_eq!(store.end_vouched_sessions_of("corp:ann", at(1)).unwrap(), 2);
+    assert!(!lives(&store, &one, at(1)) && !lives(&store, &two, at(1)) && lives(&store, &other, at(1)));
+    assert_eq!(store.end_vouched_sessions_of("corp:ann", at(1)).unwrap(), 0);
+    // One that has ended by itself is none that was ended.
+    assert_eq!(store.end_vouched_sessions_of("corp:bob", at(LONGEST_VOUCHED.as_hours() + 1)).unwrap(), 0);
+}
+
+#[test]
 fn a_session_that_was_logged_out_is_unknown_and_a_principal_has_fifty_at_most() {
     let folder = tempfile::tempdir().unwrap();
     let store = IdentityStore::open(folder.path()).unwrap();

@@ -198,6 +198,21 @@ impl IdentityStore {
         self.revoke("principal", principal, now)
     }
 
+    /// Ends a principal's sessions that an identity provider's token opened: no token of ours stands behind them, whose end would end them.
+    /// Gives back how many lived.
+    ///
+    /// # Errors
+    /// When the store cannot be written.
+    pub fn end_vouched_sessions_of(&self, principal: &str, now: Timestamp) -> Result<u64, IdentityError> {
+        self.write(|transaction| {
+            let living =
+                "SELECT count(*) FROM session WHERE principal = ?1 AND token_id IS NULL AND min(ends, idle_until) > ?2";
+            let count = transaction.query_row(living, params![principal, now.as_second()], |row| row.get(0))?;
+            transaction.execute("DELETE FROM session WHERE principal = ?1 AND token_id IS NULL", [principal])?;
+            Ok(count)
+        })
+    }
+
     /// Sessions that a revoked token opened end with it: they are looked up together with their token.
     fn revoke(&self, column: &'static str, value: &str, now: Timestamp) -> Result<Vec<Token>, IdentityError> {
         self.write(|transaction| {
