@@ -59,15 +59,25 @@ impl WatchedAudit {
     /// Whether the last write worked.
     ///
     /// # Errors
-    /// Why it did not.
+    /// That it did not. Why is in the service's log: it names files of this machine, and everybody may ask.
     pub fn health(&self) -> Result<(), String> {
         let failing = self.failing.lock().unwrap_or_else(PoisonError::into_inner);
-        failing.clone().map_or(Ok(()), Err)
+        match *failing {
+            None => Ok(()),
+            Some(_) => Err("it takes no record, so no question is answered; the service's log says why".to_owned()),
+        }
     }
 
     fn note<T>(&self, result: Result<T, AuditUnavailable>) -> Result<T, AuditUnavailable> {
         let mut failing = self.failing.lock().unwrap_or_else(PoisonError::into_inner);
-        *failing = result.as_ref().err().map(ToString::to_string);
+        let now = result.as_ref().err().map(ToString::to_string);
+        if *failing != now {
+            match &now {
+                Some(error) => tracing::error!(error, "the audit log takes no record, and no question is answered"),
+                None => tracing::info!("the audit log takes records again"),
+            }
+            *failing = now;
+        }
         result
     }
 }

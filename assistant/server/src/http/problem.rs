@@ -47,7 +47,8 @@ impl Problem {
         self
     }
 
-    /// The problem of something that the audit log could not take, so that it was not done.
+    /// The problem of something that the audit log could not take, so that it was not done. Why names files of this machine: that is for the
+    /// service's log.
     pub fn audit(error: &AuditUnavailable) -> Self {
         tracing::error!(%error, "the audit log took no record");
         Self::new(
@@ -58,6 +59,9 @@ impl Problem {
 
     /// The problem of a typed call that brought nothing, in the words of its failure.
     pub fn of_call(error: &CallError) -> Self {
+        if let CallError::Audit(error) | CallError::Tool(ToolFailure::Audit(error)) = error {
+            return Self::audit(error);
+        }
         let status = match error {
             CallError::TooManyQuestions(_) => StatusCode::TOO_MANY_REQUESTS,
             CallError::MayNotCall { .. } => StatusCode::FORBIDDEN,
@@ -73,6 +77,9 @@ impl Problem {
 
     /// The problem of a question that got no answer.
     pub fn of(error: &AskError) -> Self {
+        if let AskError::Audit(error) | AskError::Tool(ToolFailure::Audit(error)) = error {
+            return Self::audit(error);
+        }
         let status = match error {
             AskError::Empty => StatusCode::UNPROCESSABLE_ENTITY,
             AskError::TooLong { .. } => StatusCode::PAYLOAD_TOO_LARGE,
@@ -150,5 +157,24 @@ impl IntoResponse for Problem {
             response.headers_mut().insert(header::WWW_AUTHENTICATE, scheme);
         }
         response
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_log_that_takes_no_record_is_told_without_its_place_on_the_disk() {
+        let audit = || AuditUnavailable { reason: "no space left for `/srv/secret/audit.db`".to_owned() };
+        for problem in [
+            Problem::of(&AskError::Audit(audit())),
+            Problem::of(&AskError::Tool(ToolFailure::Audit(audit()))),
+            Problem::of_call(&CallError::Audit(audit())),
+            Problem::of_call(&CallError::Tool(ToolFailure::Audit(audit()))),
+        ] {
+            assert_eq!(problem.status, 503);
+            assert!(problem.detail.contains("audit log") && !problem.detail.contains("srv"), "{problem:?}");
+        }
     }
 }
