@@ -113,7 +113,7 @@ fn harmless(text: &str) -> String {
     // Whether a spreadsheet may take what comes next for the beginning of a cell.
     let mut begins = true;
     let mut blank = String::new();
-    for character in text.chars().filter(|c| !c.is_control() || matches!(c, '\n' | '\r' | '\t')) {
+    for character in text.chars().filter(|c| !is_hidden(*c)) {
         match character {
             ' ' | '"' if begins => blank.push(character),
             '=' | '+' | '-' | '@' | '＝' | '＋' | '－' | '＠' if begins => {
@@ -140,6 +140,18 @@ fn harmless(text: &str) -> String {
     }
     out.push_str(&blank);
     out
+}
+
+fn is_hidden(c: char) -> bool {
+    (c.is_control() && !matches!(c, '\n' | '\r' | '\t')) || is_invisible(c)
+}
+
+/// A character that changes how other text reads and does not show itself: zero-width ones, those that turn the direction of text, tags,
+/// variation selectors and the like.
+pub fn is_invisible(c: char) -> bool {
+    matches!(u32::from(c),
+        0x00AD | 0x034F | 0x061C | 0x115F..=0x1160 | 0x17B4..=0x17B5 | 0x180B..=0x180F | 0x200B..=0x200F | 0x2028..=0x202E
+        | 0x2060..=0x206F | 0x3164 | 0xFE00..=0xFE0F | 0xFEFF | 0xFFA0 | 0xFFF0..=0xFFFB | 0x1D173..=0x1D17A | 0xE0000..=0xE0FFF)
 }
 
 #[cfg(test)]
@@ -177,5 +189,6 @@ mod tests {
             assert_eq!(harmless(text), text);
         }
         assert_eq!(harmless("\u{0}=1"), "'=1");
+        assert_eq!(harmless("\u{202e}=1 \u{2066}a\u{e0041}"), "'=1 a");
     }
 }

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use serde::Serialize;
-use sightline_audit::{Entry, QuestionRecord, UsageLine};
+use sightline_audit::{Entry, QuestionRecord, UsageLine, is_invisible};
 use sightline_core::{Replay, ReplayVerdict};
 
 use crate::commands::{CommandError, failed};
@@ -14,7 +14,22 @@ use crate::review::Verification;
 const A_LINE: usize = 90;
 
 pub(super) fn json(value: &impl Serialize) -> Result<(), CommandError> {
-    output::result(&serde_json::to_string_pretty(value).map_err(failed)?).map_err(failed)
+    output::result(&escaped(&serde_json::to_string_pretty(value).map_err(failed)?)).map_err(failed)
+}
+
+/// The same document: what a terminal obeys is written as an escape. Outside of strings JSON has none of it but line ends.
+fn escaped(json: &str) -> String {
+    let mut text = String::with_capacity(json.len());
+    for c in json.chars() {
+        if c == '\n' || !is_obeyed(c) {
+            text.push(c);
+            continue;
+        }
+        for unit in c.encode_utf16(&mut [0; 2]) {
+            let _infallible = write!(text, "\\u{unit:04x}");
+        }
+    }
+    text
 }
 
 pub(super) fn entries(entries: &[Entry]) -> Result<(), CommandError> {
@@ -31,7 +46,7 @@ pub(super) fn entries(entries: &[Entry]) -> Result<(), CommandError> {
 fn line(text: &mut String, entry: &Entry) {
     let who = entry.who.as_deref().unwrap_or("-");
     let what = match (&entry.question, &entry.question_id) {
-        (Some(question), Some(id)) => format!("{id}  {}", cut(question)),
+        (Some(question), Some(id)) => format!("{}  {}", clean(&id.to_string()), cut(question)),
         (Some(question), None) => cut(question),
         (None, _) => detail(entry),
     };
@@ -40,7 +55,7 @@ fn line(text: &mut String, entry: &Entry) {
         "{:>7}  {:.0}  {:<14} {:<20} {:<17} {what}",
         entry.seq,
         entry.at,
-        entry.kind,
+        clean(&entry.kind),
         clean(who),
         clean(&entry.outcome)
     );
@@ -93,11 +108,11 @@ pub(super) fn question(record: &QuestionRecord) -> Result<(), CommandError> {
             text,
             "\n{:>7}  ended {}: {} statements checked, {} dropped, {} rows read, planner {}, {} tokens",
             complete.seq,
-            record.outcome,
+            clean(&record.outcome.to_string()),
             record.checked,
             record.dropped,
             record.rows_read,
-            record.planner,
+            clean(&record.planner),
             record.llm_tokens
         );
     }
@@ -173,19 +188,32 @@ fn cut(text: &str) -> String {
 
 /// Without characters that a terminal obeys, or that turn the direction of what follows.
 fn clean(text: &str) -> String {
-    let obeyed = |c: char| {
-        c.is_control() || matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
-    };
-    text.chars().map(|c| if obeyed(c) { ' ' } else { c }).collect()
+    text.chars().map(|c| if is_obeyed(c) { ' ' } else { c }).collect()
+}
+
+fn is_obeyed(c: char) -> bool {
+    c.is_control() || is_invisible(c)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{A_LINE, cut};
+    use super::{A_LINE, cut, escaped, is_obeyed};
+
+    #[test]
+    fn json_is_the_same_document_without_what_a_terminal_obeys() {
+        let value = serde_json::json!({ "question": "a\u{202e}b\u{9b}31m\u{7f}\u{feff}\u{e0041}\n\"é", "n": [1] });
+        let text = escaped(&serde_json::to_string_pretty(&value).unwrap());
+        assert!(text.chars().all(|c| c == '\n' || !is_obeyed(c)), "{text:?}");
+        assert!(
+            text.contains("a\\u202eb\\u009b31m") && text.contains("\\udb40\\udc41") && text.contains('é'),
+            "{text}"
+        );
+        assert_eq!(serde_json::from_str::<serde_json::Value>(&text).unwrap(), value);
+    }
 
     #[test]
     fn a_question_is_one_line_that_no_terminal_obeys() {
-        assert_eq!(cut("why\u{1b}[31m\nslow\u{202e}?"), "why [31m slow ?");
+        assert_eq!(cut("why\u{1b}[31m\nslow\u{202e}\u{061c}?"), "why [31m slow  ?");
         assert_eq!(cut(&"é".repeat(200)).chars().count(), A_LINE);
     }
 }
