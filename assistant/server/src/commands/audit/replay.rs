@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use sightline_core::{NoEvents, ReplayRequest, replay as run_again};
+use sightline_core::{NoEvents, ReplayRequest, ReplayVerdict, replay as run_again};
 use sightline_model::QuestionId;
 use sightline_model::audit::EventKind;
 use sightline_policies::Action;
@@ -57,5 +57,50 @@ async fn on(
         reviewer: principal.clone(),
     };
     let replayed = run_again(assistant, &request, &NoEvents).await.map_err(failed)?;
-    if json { print::json(&replayed) } else { print::replay(&replayed) }
+    if json { print::json(&replayed) } else { print::replay(&replayed) }?;
+    judge(replayed.calls.iter().map(|call| &call.verdict))
+}
+
+/// A script goes by the exit status: it is a success only where something could be compared and all of that is the same.
+fn judge<'a>(verdicts: impl Iterator<Item = &'a ReplayVerdict>) -> Result<(), CommandError> {
+    let (mut compared, mut same) = (0_u64, 0_u64);
+    for verdict in verdicts {
+        match verdict {
+            ReplayVerdict::Same => (compared, same) = (compared + 1, same + 1),
+            ReplayVerdict::Different { .. } | ReplayVerdict::Gone { .. } | ReplayVerdict::Failed { .. } => {
+                compared += 1
+            }
+            ReplayVerdict::NotAllowed { .. } | ReplayVerdict::NotRun { .. } => {}
+        }
+    }
+    match compared {
+        0 => Err(CommandError::Failed("none of its calls could be run again, so nothing is known of them".to_owned())),
+        _ if same == compared => Ok(()),
+        _ => Err(CommandError::Failed(format!("{same} of {compared} calls gave the same rows as they did then"))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_replay_is_a_success_where_something_ran_and_all_of_it_is_the_same() {
+        let reason = || "x".to_owned();
+        let (same, not_run) = (ReplayVerdict::Same, ReplayVerdict::NotRun { reason: reason() });
+        assert!(judge([&same, &same].into_iter()).is_ok());
+        assert!(judge([&same, &not_run].into_iter()).is_ok());
+        for other in [
+            ReplayVerdict::Different { recorded_rows: 2, rows: 1 },
+            ReplayVerdict::Gone { reason: reason() },
+            ReplayVerdict::Failed { reason: reason() },
+        ] {
+            let said = judge([&same, &other].into_iter()).unwrap_err().to_string();
+            assert!(said.contains("1 of 2 calls"), "{said}");
+        }
+        let denied = ReplayVerdict::NotAllowed { reason: reason() };
+        for nothing in [vec![], vec![&not_run], vec![&denied, &not_run]] {
+            assert!(judge(nothing.into_iter()).unwrap_err().to_string().contains("none of its calls"));
+        }
+    }
 }
