@@ -17,6 +17,7 @@ mod tokens;
 pub use error::IdentityError;
 pub use gate::Identity;
 pub(crate) use gate::{Identified, Proof, Refused, Why};
+pub(crate) use oidc::read_key_file;
 #[cfg(test)]
 pub(crate) use oidc::test_keys;
 pub(crate) use secret::{csrf_token, same_text};

@@ -7,10 +7,11 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use sightline_model::{Dataset, Principal, TenantScope};
-use sightline_policies::{Action, JobRows, Policies, Request, Source, Sources};
+use sightline_policies::{Action, JobRows, JwksSource, Policies, Request, Source, Sources};
 
 use super::{CommandError, failed};
 use crate::config::Config;
+use crate::identity::read_key_file;
 use crate::output;
 use crate::policies::PolicyFiles;
 
@@ -60,7 +61,35 @@ pub fn check(config: &Config, dir: Option<PathBuf>) -> Result<(), CommandError> 
     for (part, origin) in files.origins() {
         output::result(&format!("ok  {part:<10}  {}  ({origin})", found(part))).map_err(failed)?;
     }
-    Ok(())
+    let faults = key_file_faults(&policies);
+    for fault in &faults {
+        output::result(fault).map_err(failed)?;
+    }
+    if faults.is_empty() {
+        Ok(())
+    } else {
+        Err(CommandError::Failed(
+            "the policies can be taken, but who comes from these providers could not log in".to_owned(),
+        ))
+    }
+}
+
+/// The providers' key files that this user, here and now, cannot read keys from.
+fn key_file_faults(policies: &Policies) -> Vec<String> {
+    let files = policies.issuers().iter().filter_map(|issuer| match &issuer.jwks {
+        JwksSource::File(path) => Some((issuer, path)),
+        JwksSource::Url(_) => None,
+    });
+    files
+        .filter_map(|(issuer, path)| {
+            let why = read_key_file(path).err()?;
+            Some(format!(
+                "identity.toml: the `jwks_file` `{}` of `{}` cannot be used: {why}; put the provider's key set there",
+                path.display(),
+                issuer.issuer
+            ))
+        })
+        .collect()
 }
 
 /// Prints the matrix for the tools of this program.
@@ -198,4 +227,28 @@ fn one_of<'a, T>(kind: &str, name: &str, all: impl Iterator<Item = (&'a str, T)>
         names.push(format!("`{candidate}`"));
     }
     Err(CommandError::Usage(format!("there is no {kind} `{name}`; there are {}", names.join(", "))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::identity::test_keys;
+
+    #[test]
+    fn a_key_file_that_is_not_there_or_holds_no_keys_is_a_fault() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("keys.json");
+        let policies = test_keys::policies(&format!("jwks_file = \"{}\"", file.display()));
+        let faults = || key_file_faults(&policies).join("\n");
+        assert!(faults().contains("No such file"), "{}", faults());
+        std::fs::write(&file, "no JSON").unwrap();
+        assert!(faults().contains("it is no key set"), "{}", faults());
+        std::fs::write(&file, "{\"keys\": []}").unwrap();
+        assert!(faults().contains("it has no key for"), "{}", faults());
+        let keys = serde_json::json!({ "keys": [test_keys::Pair::ec().jwk("a")] });
+        std::fs::write(&file, keys.to_string()).unwrap();
+        assert_eq!(faults(), "");
+        let by_url = test_keys::policies("jwks_url = \"https://login.example.com/keys\"");
+        assert!(key_file_faults(&by_url).is_empty());
+    }
 }

@@ -14,5 +14,6 @@ mod signature;
 #[cfg(test)]
 pub(crate) mod test_keys;
 
+pub(crate) use fetch::read_key_file;
 pub(super) use jwt::{JwtFault, looks_like_jwt};
 pub(super) use providers::{ProviderFault, Providers, Vouched};

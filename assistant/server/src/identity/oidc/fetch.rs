@@ -1,5 +1,7 @@
 //! Gets a provider's key set: from a file, or over HTTPS within bounds.
 
+use std::io::Read as _;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,7 +13,6 @@ use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::{Connect, HttpConnector};
 use hyper_util::rt::TokioExecutor;
 use sightline_policies::JwksSource;
-use tokio::io::AsyncReadExt as _;
 use tokio::sync::OnceCell;
 
 use super::keys::Keys;
@@ -43,10 +44,9 @@ impl Fetcher {
     async fn read(&self, source: &JwksSource) -> Result<Vec<u8>, String> {
         match source {
             JwksSource::File(path) => {
-                let file = tokio::fs::File::open(path).await.map_err(|error| error.to_string())?;
-                let mut bytes = Vec::new();
-                file.take(MOST as u64 + 1).read_to_end(&mut bytes).await.map_err(|error| error.to_string())?;
-                if bytes.len() > MOST { Err(too_large()) } else { Ok(bytes) }
+                let path = path.clone();
+                let read = tokio::task::spawn_blocking(move || read_file(&path)).await;
+                read.map_err(|error| error.to_string())?
             }
             JwksSource::Url(url) => self.download(url).await,
         }
@@ -60,6 +60,21 @@ impl Fetcher {
             get(HttpConnector::new(), url).await
         }
     }
+}
+
+/// Reads a key set's file as the service would, to say beforehand whether it can.
+///
+/// # Errors
+/// Why nobody's token could be checked with it.
+pub(crate) fn read_key_file(path: &Path) -> Result<(), String> {
+    Keys::parse(&read_file(path)?).map(|_keys| ())
+}
+
+fn read_file(path: &Path) -> Result<Vec<u8>, String> {
+    let file = std::fs::File::open(path).map_err(|error| error.to_string())?;
+    let mut bytes = Vec::new();
+    file.take(MOST as u64 + 1).read_to_end(&mut bytes).map_err(|error| error.to_string())?;
+    if bytes.len() > MOST { Err(too_large()) } else { Ok(bytes) }
 }
 
 /// The system's certificates, so that a site's own authority counts, and ring by name: nothing depends on a default. They are read from
