@@ -168,7 +168,8 @@ async fn an_operator_may_not_look_into_the_log_and_that_is_recorded(service: &Se
     let denials = get(service, "auditor", &format!("/v1/audit?kind=denied&who={OPERATOR}")).await;
     let actions: Vec<&str> =
         denials["entries"].as_array().unwrap().iter().map(|entry| text(&entry["detail"], "action")).collect();
-    assert_eq!(actions, ["replay_audit", "verify_audit", "read_audit", "read_audit", "read_audit"]);
+    // The same denial again within a minute is counted, and told by a later record.
+    assert_eq!(actions, ["replay_audit", "verify_audit", "read_audit"]);
 }
 
 async fn an_auditor_lists_filters_pages_and_opens(service: &Service, first: &Value) {
