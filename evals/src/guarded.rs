@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use clickhouse::{Client, Compression};
 use jiff::Timestamp;
-use sightline_core::{Assistant, Caller, Ids as _, ToolCall, ToolFailure, run_tool};
+use sightline_core::{Assistant, Caller, Ids as _, NoEvents, ToolCall, ToolFailure, run_tool};
 use sightline_engine::native::{self, DatabaseName};
 use sightline_engine::{ClickHouseEngine, Endpoint, EngineAddress, EngineUser, SecondFence, Writer, drop_database};
 use sightline_guard::{Admission, Engine as _, ExecutableQuery, Guard, Mapping, ParamType};
@@ -346,7 +346,7 @@ async fn refused(line: Line) -> Result<String, Failure> {
     });
     let call = ToolCall { tool: "metric_range".to_owned(), arguments };
     let question_id = QuestionId::new("bench");
-    let caller = Caller { question_id: &question_id, principal: &principal, as_of: as_of()? };
+    let caller = Caller { question_id: &question_id, principal: &principal, as_of: as_of()?, events: &NoEvents };
     let (mut times, mut said) = (Vec::new(), String::new());
     for _ in 0..REFUSALS {
         let started = Instant::now();

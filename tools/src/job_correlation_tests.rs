@@ -197,7 +197,11 @@ fn logs_and_events_are_asked_for_only_by_who_may_read_them() {
     };
     assert!(queries.iter().all(|q| q.dataset == Dataset::Metrics));
     let output = AnyTool::interpret(&JobCorrelation, &args, &narrow, &first).unwrap();
-    assert!(output.data_health.iter().any(|l| l.contains("does not read logs")), "{:?}", output.data_health);
+    assert!(
+        output.data_health.iter().any(|l| l.contains("logs and events were not looked at")),
+        "{:?}",
+        output.data_health
+    );
 }
 
 #[test]

@@ -9,8 +9,8 @@ mod harness;
 mod service;
 
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use bounded::{Bounded, DAYS, END, GPUS, and, end, fill_fleet, last};
@@ -18,12 +18,17 @@ use harness::Lab;
 use jiff::tz::TimeZone;
 use serde_json::{Value, json};
 use service::{Service, problem};
+use sightline_audit::AuditReader;
 use sightline_core::quota::{
     Budget, Left, NoPlace, Place, Quota, QuotaError, Reservation, Spend, TooManyQuestions, account,
 };
-use sightline_core::{AskError, Ids as _, NoEvents, Question, ToolFailure, answer_question};
+use sightline_core::{
+    AskError, Cancelled, Event, Events, Ids as _, NoEvents, Question, ReadSoFar, ReplayRequest, ReplayVerdict,
+    ToolFailure, TypedCall, answer_question, call_tool, record_cancelled, replay,
+};
 use sightline_guard::{EngineError, Fits, Refusal, Suggestion};
-use sightline_model::{BoxFuture, ConversationId, Outcome, Principal, QuestionId};
+use sightline_model::audit::Call;
+use sightline_model::{BoxFuture, ConversationId, Outcome, Principal, QuestionId, Read};
 use sightline_server::clock::UuidIds;
 
 const DAY: i64 = 86_400;
@@ -52,6 +57,74 @@ async fn each_bound_holds_and_what_is_suggested_works() {
     let folder = lab.into_folder();
     too_many_questions_over_http(folder.path()).await;
     a_command_spends_from_the_same_ledger(folder.path());
+}
+
+/// What was read, as an entrance is told it.
+#[derive(Default)]
+struct Counted(Mutex<ReadSoFar>);
+
+impl Events for Counted {
+    fn emit(&self, _: Event) {}
+
+    fn read(&self, exactly: Read) {
+        self.0.lock().unwrap().add(exactly);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_tried_or_stopped_stands_in_the_log_with_what_was_read() {
+    let lab = Lab::start();
+    lab.fill(&sightline_model::rows::Rows::default()).await;
+    let line = Bounded::open(&lab, None, None).await;
+    let counted = Counted::default();
+    let typed = TypedCall {
+        id: QuestionId::new(UuidIds.next()),
+        tool: "metric_range".to_owned(),
+        arguments: last(3600),
+        principal: line.principal("operator@atlas"),
+        entrance: "test",
+        as_of: end(),
+        time_zone: TimeZone::UTC,
+    };
+    call_tool(&line.assistant, &typed, &counted).await.unwrap();
+    let file = line.record(&typed.id);
+    let so_far = *counted.0.lock().unwrap();
+    let complete = file.complete.unwrap().record;
+    assert_eq!((so_far.queries, so_far.read.rows), (complete.queries, complete.rows_read));
+    assert!(so_far.queries > 0);
+
+    // A text that is none of ours, a tool that is gone, and what is as it was.
+    let call = file.calls.into_iter().map(|call| call.record).find(|call| call.result_digest.is_some()).unwrap();
+    let calls = vec![
+        Call { sql: Some("SELECT 1".to_owned()), ..call.clone() },
+        Call { tool: "gone".to_owned(), ..call.clone() },
+        call.clone(),
+    ];
+    let counted = Counted::default();
+    let reviewer = typed.principal.clone();
+    let request = ReplayRequest { id: QuestionId::new(UuidIds.next()), of: typed.id, calls, reviewer };
+    let replayed = replay(&line.assistant, &request, &counted).await.unwrap();
+    let verdicts: Vec<&ReplayVerdict> = replayed.calls.iter().map(|call| &call.verdict).collect();
+    let [ReplayVerdict::NotAllowed { .. }, ReplayVerdict::NotAllowed { .. }, ReplayVerdict::Same] = verdicts[..] else {
+        panic!("{verdicts:?}")
+    };
+    let file = line.record(&request.id);
+    let records: Vec<&Call> = file.calls.iter().map(|call| &call.record).collect();
+    let allowed: Vec<bool> = records.iter().map(|record| record.decision.allowed).collect();
+    assert_eq!(allowed, [false, false, true]);
+    for record in &records {
+        assert_eq!(record.arguments["query_id"], call.query_id.as_ref().unwrap().to_string(), "which one it was");
+    }
+    assert!(records[..2].iter().all(|record| record.sql.is_none() && record.error.is_some()));
+    assert_eq!(counted.0.lock().unwrap().queries, 1);
+
+    // A typed call that its entrance stops has no planner, and says what it had read.
+    let (stopped, _) = line.call_as("operator@atlas", "metric_range", last(3600)).await;
+    let cancelled = Cancelled { question_id: &stopped, is_planned: false, so_far, reason: "stopped" };
+    record_cancelled(&line.assistant, cancelled).await;
+    let complete = line.record(&stopped).complete.unwrap().record;
+    assert_eq!((complete.outcome.as_str(), complete.planner.as_str()), ("cancelled", "none"));
+    assert_eq!((complete.queries, complete.rows_read), (so_far.queries, so_far.read.rows));
 }
 
 fn suggestion(refusal: &Refusal) -> Suggestion {
@@ -276,12 +349,12 @@ async fn bytes_a_day(lab: &Lab) {
     let run = line.works("metric_range", last(DAY)).await;
     assert_eq!(
         left(&line).await,
-        limit - run.read.bytes,
+        limit - run.read_exactly.bytes,
         "what was read is charged, and the rest of what was set aside came back"
     );
     let (_, refused) = line.call_as("operator@atlas", "metric_range", last(400 * DAY)).await;
     assert!(refused.is_err());
-    assert_eq!(left(&line).await, limit - run.read.bytes, "a refusal costs nothing");
+    assert_eq!(left(&line).await, limit - run.read_exactly.bytes, "a refusal costs nothing");
 
     // A question that is cancelled while its query runs pays what was set aside: the estimate.
     line.engine.hangs.store(true, Ordering::Relaxed);
@@ -291,8 +364,12 @@ async fn bytes_a_day(lab: &Lab) {
         () = line.engine.ran_more_than(runs) => {}
     }
     line.engine.hangs.store(false, Ordering::Relaxed);
-    let paid = limit - run.read.bytes - left(&line).await;
-    assert!((run.read.bytes..2 * run.read.bytes).contains(&paid), "{paid} for a query that reads {}", run.read.bytes);
+    let paid = limit - run.read_exactly.bytes - left(&line).await;
+    assert!(
+        (run.read_exactly.bytes..2 * run.read_exactly.bytes).contains(&paid),
+        "{paid} for a query that reads {}",
+        run.read_exactly.bytes
+    );
 
     let rest = 12_000_000;
     let by_others = left(&line).await - rest;
@@ -477,7 +554,10 @@ fn a_command_spends_from_the_same_ledger(data_dir: &Path) {
     let question = "What was the GPU temperature of node n0 over the last hour?";
     let arguments = ["ask", "--json", "--as", "viewer@atlas", "--as-of", END, question];
     let answer = harness::answer(&harness::run(data_dir, &arguments));
-    let read = answer["cost"]["bytes_read"].as_i64().unwrap();
-    assert!(read > 0, "{answer}");
-    assert_eq!(spent() - before, read);
+    // What is charged is exact; what the asker is shown of it is rounded.
+    let reader = AuditReader::open(&data_dir.join("audit.db")).unwrap();
+    let id = QuestionId::new(answer["audit"]["question_id"].as_str().unwrap());
+    let read = reader.question(&id).unwrap().unwrap().complete.unwrap().record.bytes_read;
+    assert!(read > 0 && read <= answer["cost"]["bytes_read"].as_u64().unwrap(), "{answer}");
+    assert_eq!(spent() - before, i64::try_from(read).unwrap());
 }

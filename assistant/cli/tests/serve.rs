@@ -51,7 +51,10 @@ async fn the_service_answers_refuses_and_ends_as_it_should() {
 async fn it_is_alive_and_ready(service: &Service) {
     for (path, expected) in [
         ("/healthz", json!({ "status": "ok" })),
-        ("/readyz", json!({ "status": "ready", "engine": "ok", "audit": "ok", "policies": "ok" })),
+        (
+            "/readyz",
+            json!({ "status": "ready", "engine": "ok", "audit": "ok", "audit_copies": "ok", "policies": "ok" }),
+        ),
     ] {
         let response = service.client.get(format!("{}{path}", service.url)).send().await.unwrap();
         assert_eq!(response.status(), 200);

@@ -151,7 +151,7 @@ async fn gather(
     let calls: Vec<ToolCall> = calls.into_iter().take(MAX_CALLS).collect();
     let planned = |call: &ToolCall| PlannedCall { tool: call.tool.clone(), arguments: call.arguments.clone() };
     events.emit(Event::Plan { calls: calls.iter().map(planned).collect() });
-    let caller = Caller { question_id: &question.id, principal: &question.principal, as_of: question.as_of };
+    let caller = Caller { question_id: &question.id, principal: &question.principal, as_of: question.as_of, events };
     let mut runs: Vec<BoxFuture<'_, Result<ToolRun, ToolFailure>>> = Vec::new();
     for call in &calls {
         events.emit(Event::ToolCall(planned(call)));

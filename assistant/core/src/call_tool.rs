@@ -118,7 +118,7 @@ pub async fn call_tool(assistant: &Assistant, call: &TypedCall, events: &dyn Eve
         let begun = begin(assistant, call).await?;
         events.emit(Event::Accepted { question_id: call.id.clone() });
         let mut spent = Spent::default();
-        let answered = run_and_ground(assistant, call, begun, &mut spent).await;
+        let answered = run_and_ground(assistant, call, events, begun, &mut spent).await;
         events.closing();
         complete(assistant, &call.id, ending(answered.as_ref(), spent)).await;
         answered
@@ -129,22 +129,23 @@ pub async fn call_tool(assistant: &Assistant, call: &TypedCall, events: &dyn Eve
 
 /// The tools that this principal may call: those that answer from a dataset it may read.
 pub fn callable<'a>(assistant: &'a Assistant, principal: &'a Principal) -> impl Iterator<Item = &'a dyn AnyTool> {
-    let may_call = may_call(assistant, principal).is_ok();
     assistant.tools.iter().map(Box::as_ref).filter(move |tool| {
         let may_read = readable(assistant, principal, tool.name());
-        may_call && tool.datasets().iter().any(|dataset| may_read.contains(dataset))
+        may_call(assistant, principal, tool.name()).is_ok()
+            && tool.datasets().iter().any(|dataset| may_read.contains(dataset))
     })
 }
 
 async fn run_and_ground(
     assistant: &Assistant,
     call: &TypedCall,
+    events: &dyn Events,
     begun: AuditRef,
     spent: &mut Spent,
 ) -> Result<ToolAnswer, CallError> {
     let started = assistant.clock.monotonic_ms();
-    may_call(assistant, &call.principal)?;
-    let caller = Caller { question_id: &call.id, principal: &call.principal, as_of: call.as_of };
+    may_call(assistant, &call.principal, &call.tool)?;
+    let caller = Caller { question_id: &call.id, principal: &call.principal, as_of: call.as_of, events };
     let asked = ToolCall { tool: call.tool.clone(), arguments: call.arguments.clone() };
     let span = tracing::info_span!("run_tool", tool = %call.tool);
     let run = run_tool(assistant, caller, &asked).instrument(span).await?;
@@ -189,8 +190,8 @@ fn ground(answer_id: String, call: &TypedCall, run: ToolRun, spent: Spent, begun
     }
 }
 
-fn may_call(assistant: &Assistant, principal: &Principal) -> Result<(), CallError> {
-    let decision = assistant.policies.now().check(principal, Action::CallTool, "");
+fn may_call(assistant: &Assistant, principal: &Principal, tool: &str) -> Result<(), CallError> {
+    let decision = assistant.policies.now().check(principal, Action::CallTool, tool);
     if decision.allowed() { Ok(()) } else { Err(CallError::MayNotCall { reason: decision.reasons().join("; ") }) }
 }
 

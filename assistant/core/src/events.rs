@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 use serde_json::Value;
-use sightline_model::{Answer, Claim, QuestionId};
+use sightline_model::{Answer, Claim, QuestionId, Read};
 
 /// One thing that happened. Serialised as the data of a server-sent event whose name is [`Event::name`].
 #[derive(Clone, Debug, Serialize)]
@@ -75,6 +75,10 @@ pub trait Events: Send + Sync {
     /// Planning and reading are over and the complete record is being written. A question that is stopped from here on has to be
     /// let end, or it would be recorded twice.
     fn closing(&self) {}
+
+    /// One query was answered and read so much, to the row and the byte. Never for the asker: it is what the complete record says
+    /// of a question that is stopped before its end.
+    fn read(&self, _exactly: Read) {}
 }
 
 /// Nobody waits.

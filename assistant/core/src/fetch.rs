@@ -66,6 +66,9 @@ pub(crate) async fn fetch(behalf: Behalf<'_>, round: usize, query: &Query) -> Re
         .instrument(tracing::info_span!("engine_run", tool, query_id = %executable.query_id()))
         .await;
     settle(reservation, &ran);
+    if let Ok(result) = &ran {
+        caller.events.read(result.read);
+    }
     let read = ran.as_ref().map(|result| result.read).unwrap_or_default();
     let outcome = match ran {
         Ok(result) => check_result(&valid, &result, limits).map(|()| result).map_err(ToolFailure::from),

@@ -29,7 +29,7 @@ pub use call_tool::{CallError, ToolAnswer, TypedCall, call_tool, callable};
 pub use digest::digest_answer;
 pub use events::{Event, Events, NoEvents};
 pub use ports::{Ask, Clock, Draft, Gathered, Ids, NoOutput, Planner, PlannerError, ToolCall, Turn};
-pub use records::record_cancelled;
+pub use records::{Cancelled, ReadSoFar, record_cancelled};
 pub use render::render_text;
 pub use replay::{Replay, ReplayError, ReplayRequest, ReplayVerdict, ReplayedCall, replay};
 pub use run_tool::{Caller, ToolRun, run_tool};

@@ -81,7 +81,9 @@ pub(crate) async fn resolve(
     let Some(id) = named(&call.arguments) else { return Ok(Resolved { scope: Scope::OwnJobs, reads }) };
     let as_of = caller.as_of;
     let window = asked(&call.arguments, as_of);
-    let query = runs_query(id, as_of, context.max_rows).ok_or(Refusal::OutsideCalendar)?;
+    let Some(query) = runs_query(id, as_of, context.max_rows) else {
+        return Err(attempted(assistant, caller, call, Refusal::OutsideCalendar.into()).await);
+    };
     let jobs = read(behalf, &query, &mut reads).await?;
     let Some(found) = run(&jobs.fetched, window, as_of)? else {
         let output = none_of_yours(tool.name(), &jobs.fetched);

@@ -1,7 +1,7 @@
 //! The record that ends a question or a typed call.
 
 use sightline_model::audit::Complete;
-use sightline_model::{QuestionId, Verification};
+use sightline_model::{QuestionId, Read, Verification};
 use tracing::Instrument as _;
 
 use crate::assemble::Spent;
@@ -51,11 +51,46 @@ pub(crate) async fn complete(assistant: &Assistant, question_id: &QuestionId, en
     }
 }
 
-/// Writes the complete record of a question or a typed call that its entrance stopped: the asker went away, cancelled it, or it took
-/// too long.
-pub async fn record_cancelled(assistant: &Assistant, question_id: &QuestionId, reason: &str) {
-    let planner = assistant.planner.name();
-    let error = Some(reason.to_owned());
-    complete(assistant, question_id, Ending { outcome: "cancelled".to_owned(), planner, error, ..Ending::default() })
-        .await;
+/// What a question or a typed call had read when its entrance stopped it.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct ReadSoFar {
+    /// Queries that were answered.
+    pub queries: u64,
+    /// What they read, exactly.
+    pub read: Read,
+}
+
+impl ReadSoFar {
+    /// Adds what one query read.
+    pub fn add(&mut self, exactly: Read) {
+        self.queries += 1;
+        self.read.rows = self.read.rows.saturating_add(exactly.rows);
+        self.read.bytes = self.read.bytes.saturating_add(exactly.bytes);
+    }
+}
+
+/// A question, a typed call or a replay that did not come to its end.
+#[derive(Clone, Copy, Debug)]
+pub struct Cancelled<'a> {
+    /// Its id.
+    pub question_id: &'a QuestionId,
+    /// Whether a planner was at work: not for typed calls and replays.
+    pub is_planned: bool,
+    /// What it had read by then.
+    pub so_far: ReadSoFar,
+    /// Why it ended.
+    pub reason: &'a str,
+}
+
+/// Writes the complete record of what its entrance stopped: the asker went away, cancelled it, it took too long, or it crashed.
+pub async fn record_cancelled(assistant: &Assistant, cancelled: Cancelled<'_>) {
+    let Cancelled { question_id, is_planned, so_far: ReadSoFar { queries, read }, reason } = cancelled;
+    let ending = Ending {
+        outcome: "cancelled".to_owned(),
+        planner: if is_planned { assistant.planner.name() } else { NO_PLANNER },
+        spent: Spent { queries, exactly: read, ..Spent::default() },
+        error: Some(reason.to_owned()),
+        ..Ending::default()
+    };
+    complete(assistant, question_id, ending).await;
 }

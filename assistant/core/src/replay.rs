@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use serde::Serialize;
-use serde_json::json;
+use serde_json::{Value, json};
 use sightline_guard::{Admission, BytesLeft, Estimate, ExecutableQuery, RecordedQuery, Refusal};
 use sightline_model::audit::{AuditUnavailable, Begin, Call, DecisionRecord};
 use sightline_model::{Principal, QueryId, QuestionId, Read, ResultSet};
@@ -20,6 +20,7 @@ use crate::answer_question::within_rate;
 use crate::assemble::Spent;
 use crate::assistant::Assistant;
 use crate::digest::digest_rows;
+use crate::events::Events;
 use crate::fetch::{decide, sent_params, settle};
 use crate::quota::{Place, Reservation, TooManyQuestions};
 use crate::records::{Ending, NO_PLANNER, complete};
@@ -119,14 +120,19 @@ pub enum ReplayError {
 ///
 /// # Errors
 /// Too many questions, or a record that could not be written. What one call meets stands with that call.
-pub async fn replay(assistant: &Assistant, request: &ReplayRequest) -> Result<Replay, ReplayError> {
+pub async fn replay(
+    assistant: &Assistant,
+    request: &ReplayRequest,
+    events: &dyn Events,
+) -> Result<Replay, ReplayError> {
     let span = tracing::info_span!("replay", question_id = %request.id, of = %request.of);
     async {
         within_rate(assistant, &request.reviewer)?;
         begin(assistant, request).await?;
         let started = assistant.clock.monotonic_ms();
         let mut spent = Spent::default();
-        let replayed = replay_calls(assistant, request, &mut spent).await;
+        let replayed = replay_calls(assistant, request, events, &mut spent).await;
+        events.closing();
         spent.wall_ms = assistant.clock.monotonic_ms() - started;
         let outcome = if replayed.is_ok() { "answered" } else { "error" }.to_owned();
         let error = replayed.as_ref().err().map(ToString::to_string);
@@ -156,6 +162,7 @@ async fn begin(assistant: &Assistant, request: &ReplayRequest) -> Result<(), Aud
 async fn replay_calls(
     assistant: &Assistant,
     request: &ReplayRequest,
+    events: &dyn Events,
     spent: &mut Spent,
 ) -> Result<Vec<ReplayedCall>, AuditUnavailable> {
     let mut replayed = Vec::new();
@@ -172,7 +179,16 @@ async fn replay_calls(
             (Some(_), Some(_)) if call.params.is_empty() => {
                 (ReplayVerdict::Gone { reason: "its parameters were erased on request".to_owned() }, None)
             }
-            (Some(sql), Some(digest)) => replay_call(assistant, request, call, sql, digest, spent).await?,
+            (Some(sql), Some(digest)) => {
+                let (verdict, digest, read) = replay_call(assistant, request, call, sql, digest).await?;
+                if let Some(read) = read {
+                    events.read(read);
+                    spent.queries += 1;
+                    spent.exactly.rows = spent.exactly.rows.saturating_add(read.rows);
+                    spent.exactly.bytes = spent.exactly.bytes.saturating_add(read.bytes);
+                }
+                (verdict, digest)
+            }
         };
         replayed.push(ReplayedCall {
             tool: call.tool.clone(),
@@ -185,26 +201,26 @@ async fn replay_calls(
     Ok(replayed)
 }
 
-/// One call. Its own record is durable before anything is said of today's rows.
+/// One call: the verdict, the digest of today's rows, and what was read for it. Its own record is durable before anything is said of
+/// today's rows, and stands there also where nothing ran.
 async fn replay_call(
     assistant: &Assistant,
     request: &ReplayRequest,
     call: &Call,
     sql: &str,
     digest: &str,
-    spent: &mut Spent,
-) -> Result<(ReplayVerdict, Option<String>), AuditUnavailable> {
+) -> Result<(ReplayVerdict, Option<String>, Option<Read>), AuditUnavailable> {
     let recorded = match assistant.guard.read_recorded(sql, &call.params) {
         Ok(recorded) => recorded,
         Err(faults) => {
             let faults: Vec<String> = faults.iter().map(ToString::to_string).collect();
             let reason = format!("the recorded text is none that may run here: {}", faults.join("; "));
-            return Ok((ReplayVerdict::NotAllowed { reason }, None));
+            return not_allowed(assistant, request, call, reason).await;
         }
     };
     let Some(tool) = assistant.tools.iter().map(|tool| tool.name()).find(|name| *name == call.tool) else {
         let reason = format!("there is no tool `{}` any more", call.tool);
-        return Ok((ReplayVerdict::NotAllowed { reason }, None));
+        return not_allowed(assistant, request, call, reason).await;
     };
     let limits = assistant.policies.now().limits(&request.reviewer);
     let decision = decide(assistant, &request.reviewer, tool, recorded.dataset(), None);
@@ -221,19 +237,49 @@ async fn replay_call(
     assistant.audit.call(record).await?;
     Ok(match ran {
         Ran::Refused(ToolFailure::Refused(refusal)) => {
-            (ReplayVerdict::NotAllowed { reason: refusal.to_string() }, None)
+            (ReplayVerdict::NotAllowed { reason: refusal.to_string() }, None, None)
         }
         Ran::Refused(failure) | Ran::Failed(_, failure) => {
-            (ReplayVerdict::Failed { reason: failure.to_string() }, None)
+            (ReplayVerdict::Failed { reason: failure.to_string() }, None, None)
         }
         Ran::Rows(_, result) => {
-            spent.queries += 1;
-            spent.exactly.rows = spent.exactly.rows.saturating_add(result.read.rows);
-            spent.exactly.bytes = spent.exactly.bytes.saturating_add(result.read.bytes);
             let today = digest_rows(&result);
-            (compare(call, digest, &result, &today), Some(today))
+            (compare(call, digest, &result, &today), Some(today), Some(result.read))
         }
     })
+}
+
+/// Records an attempt that came to no query, and says why.
+async fn not_allowed(
+    assistant: &Assistant,
+    request: &ReplayRequest,
+    call: &Call,
+    reason: String,
+) -> Result<(ReplayVerdict, Option<String>, Option<Read>), AuditUnavailable> {
+    let refused = Call {
+        question_id: request.id.clone(),
+        at: assistant.clock.now(),
+        tool: call.tool.clone(),
+        arguments: arguments(request, call),
+        decision: DecisionRecord { allowed: false, rules: Vec::new(), reasons: vec![reason.clone()] },
+        sql: None,
+        params: BTreeMap::new(),
+        query_id: None,
+        tables: Vec::new(),
+        rows_read: 0,
+        bytes_read: 0,
+        wall_ms: 0.0,
+        result_rows: 0,
+        result_digest: None,
+        error: Some(reason.clone()),
+    };
+    assistant.audit.call(refused).await?;
+    Ok((ReplayVerdict::NotAllowed { reason }, None, None))
+}
+
+/// Which record was tried again.
+fn arguments(request: &ReplayRequest, call: &Call) -> Value {
+    json!({ "replay_of": request.of, "query_id": call.query_id })
 }
 
 fn compare(call: &Call, recorded: &str, result: &ResultSet, today: &str) -> ReplayVerdict {
@@ -318,7 +364,7 @@ fn record(assistant: &Assistant, request: &ReplayRequest, call: &Call, decision:
         question_id: request.id.clone(),
         at: assistant.clock.now(),
         tool: call.tool.clone(),
-        arguments: json!({ "replay_of": request.of, "query_id": call.query_id }),
+        arguments: arguments(request, call),
         decision: DecisionRecord {
             allowed: decision.allowed() && refusal.is_none(),
             rules: decision.rules().to_vec(),

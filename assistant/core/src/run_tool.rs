@@ -6,13 +6,14 @@ use sightline_model::{BoxFuture, Principal, QuestionId, Read};
 use sightline_tools::{AnyTool, Fetched, MAX_ROUNDS, Step, ToolContext, ToolOutput};
 
 use crate::assistant::Assistant;
+use crate::events::Events;
 use crate::fetch::{Behalf, Ran, attempted, fetch, readable};
 use crate::own_job::{Resolved, Scope, resolve};
 use crate::ports::ToolCall;
 use crate::tool_failure::ToolFailure;
 
 /// On whose behalf a call runs. Comes from the host; nothing of it from a planner.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct Caller<'a> {
     /// The question or outside call it belongs to; its begin record is durable.
     pub question_id: &'a QuestionId,
@@ -20,6 +21,8 @@ pub struct Caller<'a> {
     pub principal: &'a Principal,
     /// The instant taken as now.
     pub as_of: Timestamp,
+    /// Who is told what each query read.
+    pub events: &'a dyn Events,
 }
 
 /// A tool's output with what it cost.

@@ -7,24 +7,11 @@
 use sightline_model::{AuditRef, Principal, Read, TenantScope};
 use sightline_policies::{Action, Policies};
 
-/// Rows of a granule, ClickHouse's default. Rounding up to whole ones hides how full the last one is, and a query that read nothing
-/// counts as one, so that an index that spared it the granule does not show either.
-const GRANULE_ROWS: u64 = 8_192;
-
-/// The least that is shown of bytes: about a granule of the widest rows. Above it only powers of two are shown: how long the texts
-/// of a neighbour's rows are would show in anything finer.
-const LEAST_BYTES: u64 = 1024 * 1024;
-
-/// What this asker is shown of what one query read. Each query is rounded by itself and sums are made of what is rounded: of a
-/// rounded sum the exact size of a small table could be found by adding to it, step by step, what is known.
+/// What this asker is shown of what one query read; sums are made of what is shown.
 pub(crate) fn shown_read(principal: &Principal, read: Read) -> Read {
     match principal.tenants {
         TenantScope::All if principal.jobs_of.is_none() => read,
-        TenantScope::All | TenantScope::Only(_) => {
-            let rows = read.rows.max(1).div_ceil(GRANULE_ROWS).saturating_mul(GRANULE_ROWS);
-            let bytes = read.bytes.max(LEAST_BYTES).checked_next_power_of_two().unwrap_or(u64::MAX);
-            Read { rows, bytes, ..read }
-        }
+        TenantScope::All | TenantScope::Only(_) => read.rounded(),
     }
 }
 

@@ -8,6 +8,7 @@ mod feedback;
 mod keep;
 mod migrations;
 mod retention;
+mod rights;
 
 #[cfg(test)]
 mod answers_tests;
@@ -15,7 +16,7 @@ mod answers_tests;
 use std::fs::OpenOptions;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use jiff::{Timestamp, ToSpan as _};
 use rusqlite::Connection;
@@ -24,7 +25,9 @@ pub use conversations::{AnswerEntry, ConversationFile, ConversationLine, Convers
 pub use evidence::Lookup;
 pub use feedback::{Feedback, Verdict};
 pub use keep::Kept;
+pub(crate) use keep::Whose;
 pub use retention::Swept;
+pub(crate) use rights::RIGHTS_CHANGED;
 
 use migrations::VERSION;
 
@@ -46,6 +49,9 @@ pub enum AnswersError {
     /// A time outside the calendar stands in it.
     #[error("a time in the answer store is outside the calendar: {0}; the file `answers.db` was changed from outside")]
     Time(#[from] jiff::Error),
+    /// The thread that asked it was cut off.
+    #[error("a look into the answer store was cut off: {0}; try again")]
+    Crashed(String),
     /// A cursor that is none of ours.
     #[error("this cursor is not one of ours; leave it out to begin with the newest")]
     Cursor,
@@ -80,6 +86,16 @@ impl Answers {
         // What is deleted is overwritten: a deleted question must not be found in the file.
         database.execute_batch("PRAGMA journal_mode = WAL; PRAGMA secure_delete = ON; PRAGMA foreign_keys = ON;")?;
         Ok(Self { database: Mutex::new(database), keep })
+    }
+
+    /// Does something with the store. It waits for the disk and for other processes, so that is done on a thread of its own.
+    pub(crate) async fn ask<T: Send + 'static>(
+        self: &Arc<Self>,
+        work: impl FnOnce(&Self) -> Result<T, AnswersError> + Send + 'static,
+    ) -> Result<T, AnswersError> {
+        let store = Arc::clone(self);
+        let asking = tokio::task::spawn_blocking(move || work(&store));
+        asking.await.unwrap_or_else(|error| Err(AnswersError::Crashed(error.to_string())))
     }
 
     /// A poisoned lock only means that a handler panicked; SQLite rolled its transaction back.

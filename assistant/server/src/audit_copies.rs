@@ -4,12 +4,15 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use sightline_audit::{AuditReader, Checkpoint, CheckpointCopy, Copied, FileCopy};
-use sightline_engine::{Writer, keep_checkpoint, kept_checkpoints, make_checkpoint_table, newest_checkpoint};
+use sightline_audit::{AuditReader, Checkpoint, CheckpointCopy, Copied, FileCopy, Hex};
+use sightline_engine::{
+    EmbeddedEngine, EngineUser, Writer, keep_checkpoint, kept_checkpoints, make_checkpoint_table, newest_checkpoint,
+};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::oneshot;
 
 use crate::config::Config;
+use crate::stations::endpoint;
 
 /// What the engine's table is called in the log.
 const NAME: &str = "engine table audit_checkpoint";
@@ -47,6 +50,11 @@ impl EngineCopy {
 impl CheckpointCopy for EngineCopy {
     fn name(&self) -> &str {
         NAME
+    }
+
+    fn newest(&mut self, _log_id: &Hex<16>) -> Result<Option<u64>, String> {
+        // The table itself is asked, each time.
+        Ok(None)
     }
 
     fn put(&mut self, _checkpoint: &Checkpoint) -> Result<(), String> {
@@ -92,6 +100,18 @@ async fn catch_up(writer: &Writer, log: &std::path::Path) -> Result<(), String> 
         keep_checkpoint(writer, &log_id, checkpoint.segment, &json).await.map_err(|error| text(&error))?;
     }
     Ok(())
+}
+
+/// The embedded engine of the data folder, where one lives. None is started.
+///
+/// # Errors
+/// When one lives and cannot be asked.
+pub fn living_engine(config: &Config) -> Result<Option<Writer>, String> {
+    if config.clickhouse.is_some() {
+        return Ok(None);
+    }
+    let engine = EmbeddedEngine::attach(&config.data_dir).map_err(|error| format!("{NAME}: {error}"))?;
+    Ok(engine.map(|engine| Writer::new(&endpoint(&engine, EngineUser::Writer))))
 }
 
 /// What every second place holds, for verification. A place that cannot be read is named.

@@ -1,7 +1,7 @@
 //! Opens the audit log with its key: at a start, and when the key is changed.
 
-use std::fs::OpenOptions;
-use std::io::Write as _;
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::{ErrorKind, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
@@ -18,6 +18,12 @@ pub enum AuditLogError {
     /// The log or its key file.
     #[error(transparent)]
     Audit(#[from] AuditError),
+    /// The log or its key is not there, and looking into it makes neither.
+    #[error("`{}` is not there: nothing was recorded yet, or it was moved or deleted; check --data-dir and `audit.key_file`", path.display())]
+    Missing {
+        /// The file.
+        path: PathBuf,
+    },
     /// No randomness for its key.
     #[error("the system gives no randomness for the audit log's key: {0}")]
     Randomness(String),
@@ -29,6 +35,19 @@ pub enum AuditLogError {
         /// What the system says.
         source: std::io::Error,
     },
+    /// The log has a new key, and its file lies where it was made.
+    #[error("the log is signed with the new key, but its file `{}` cannot be moved to `{}`: {source}; move it there yourself", next.display(), key.display())]
+    KeyNotMoved {
+        /// Where the new key lies.
+        next: PathBuf,
+        /// Where it belongs.
+        key: PathBuf,
+        /// What the system says.
+        source: std::io::Error,
+    },
+    /// Another process changes the key.
+    #[error("the key is being changed by another process; the old one still signs until that is done, try again then")]
+    KeyBusy,
 }
 
 /// The log's file.
@@ -63,6 +82,17 @@ pub fn open(config: &Config, engine: Option<EngineCopy>) -> Result<SqliteAudit, 
     }
 }
 
+/// Opens a log that is there, to record a look into it. A look must not make a log, which would then be whole.
+///
+/// # Errors
+/// When the log or its key is not there, or cannot be used.
+pub fn open_existing(config: &Config) -> Result<SqliteAudit, AuditLogError> {
+    match [path(config), key_file(config)].into_iter().find(|file| !file.exists()) {
+        Some(path) => Err(AuditLogError::Missing { path }),
+        None => open(config, None),
+    }
+}
+
 fn open_with(config: &Config, key: AuditKey, engine: Option<EngineCopy>) -> Result<SqliteAudit, AuditLogError> {
     let mut for_id = [0_u8; 16];
     getrandom::fill(&mut for_id).map_err(|error| AuditLogError::Randomness(error.to_string()))?;
@@ -80,29 +110,58 @@ fn open_with(config: &Config, key: AuditKey, engine: Option<EngineCopy>) -> Resu
     Ok(SqliteAudit::open(&path(config), settings)?)
 }
 
-/// Signs with a new key from here on. The old secret is written over; public keys stay in the log.
+/// Signs with a new key from here on. The old secret's file is replaced, but its bytes may stay on the disk and in backups.
+/// Public keys stay in the log.
 ///
 /// # Errors
-/// When the new key cannot be kept or the log cannot be written; the old key goes on signing then.
+/// When another process changes the key, the new key cannot be kept or the log cannot be written: the old key goes on
+/// signing then. Or, as the error says, when the new one signs and lies in another file still.
 pub async fn rotate_key(config: &Config, at: Timestamp, by: &str) -> Result<PublicKey, AuditLogError> {
-    let log = open(config, None)?;
+    let _alone = lock_key(config)?;
+    // Opened under the lock: a new key that an earlier process had the log take, and did not move, is moved now.
+    let log = open_existing(config)?;
     let (secret, next) = (random()?, next_key_file(config));
     let new = AuditKey::from_secret(secret);
     let public = new.public();
-    // The new key is on the disk before the log needs it, so that no crash leaves a log without its key.
+    // The new key is on the disk before the log needs it, so that no crash leaves a log without its key. If the log does
+    // not take it, it stays there unused: whether a commit that failed is on the disk cannot be known here.
     write_private(&next, &secret).map_err(|source| AuditLogError::NewKey { path: next.clone(), source })?;
-    if let Err(error) = log.rotate(new, at, by.to_owned()).await {
-        let _left_behind = std::fs::remove_file(&next);
-        return Err(error.into());
+    log.rotate(new, at, by.to_owned()).await?;
+    match take_next_key(config) {
+        // A process that opened the log meanwhile has put it in place.
+        Err(_) if key_with(&key_file(config), &public.id()).is_some() => Ok(public),
+        taken => taken.map(|()| public),
     }
-    take_next_key(config)?;
-    Ok(public)
+}
+
+/// One process at a time changes the key. The lock ends with the process, however that ends.
+fn lock_key(config: &Config) -> Result<File, AuditLogError> {
+    let mut name = key_file(config).into_os_string();
+    name.push(".lock");
+    let path = PathBuf::from(name);
+    let unusable = |source| AuditLogError::NewKey { path: path.clone(), source };
+    let file = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(&path).map_err(unusable)?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => Err(AuditLogError::KeyBusy),
+        Err(TryLockError::Error(source)) => Err(unusable(source)),
+    }
 }
 
 /// Puts the new key in the old one's place.
 fn take_next_key(config: &Config) -> Result<(), AuditLogError> {
-    let next = next_key_file(config);
-    std::fs::rename(&next, key_file(config)).map_err(|source| AuditLogError::NewKey { path: next, source })
+    let (next, key) = (next_key_file(config), key_file(config));
+    std::fs::rename(&next, &key).and_then(|()| sync_folder(&key)).map_err(|source| AuditLogError::KeyNotMoved {
+        next,
+        key,
+        source,
+    })
+}
+
+/// Makes a name in this file's folder durable.
+fn sync_folder(file: &Path) -> std::io::Result<()> {
+    let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    File::open(folder)?.sync_all()
 }
 
 fn next_key(config: &Config, id: &str) -> Option<AuditKey> {
@@ -115,9 +174,15 @@ fn key_with(file: &Path, id: &str) -> Option<AuditKey> {
 }
 
 fn write_private(path: &Path, secret: &[u8; 32]) -> std::io::Result<()> {
-    let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)?;
+    // One that was left behind may be readable by others; it is not written into.
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
+        Ok(()) | Err(_) => {}
+    }
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
     file.write_all(format!("{}\n", hex::encode(secret)).as_bytes())?;
-    file.sync_all()
+    file.sync_all()?;
+    sync_folder(path)
 }
 
 fn random() -> Result<[u8; 32], AuditLogError> {

@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use sightline_audit::SqliteAudit;
 use sightline_model::audit::{AuditLog, AuditUnavailable, Begin, Call, Complete, Event};
 use sightline_model::{AuditRef, BoxFuture};
 
@@ -16,18 +17,38 @@ pub struct WatchedAudit {
     log: Arc<dyn AuditLog>,
     failing: Mutex<Option<String>>,
     files: Option<Arc<AuditFiles>>,
+    copies: Option<Arc<SqliteAudit>>,
 }
 
 impl WatchedAudit {
     /// Watches a log.
     pub fn new(log: Arc<dyn AuditLog>) -> Self {
-        Self { log, failing: Mutex::new(None), files: None }
+        Self { log, failing: Mutex::new(None), files: None, copies: None }
     }
 
     /// The same, which says where its files lie, so that they can be reviewed.
     #[must_use]
     pub fn with_files(self, files: AuditFiles) -> Self {
         Self { files: Some(Arc::new(files)), ..self }
+    }
+
+    /// The same, which says whether the second places take its checkpoints.
+    #[must_use]
+    pub fn with_copies(self, log: Arc<SqliteAudit>) -> Self {
+        Self { copies: Some(log), ..self }
+    }
+
+    /// Whether every second place takes the log's checkpoints. One that does not makes the log prove less; questions are answered.
+    ///
+    /// # Errors
+    /// How many do not. Which they are and why is for whoever may read the log.
+    pub fn copies_health(&self) -> Result<(), String> {
+        match self.copies.as_ref().map_or(0, |log| log.copy_faults().len()) {
+            0 => Ok(()),
+            failing => Err(format!(
+                "{failing} of the places that checkpoints are copied to take none; `sightline audit list --kind copy_failed` says why"
+            )),
+        }
     }
 
     /// Where its files lie; none for a log that is kept elsewhere.

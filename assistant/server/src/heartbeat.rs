@@ -28,11 +28,12 @@ struct Signs {
 }
 
 impl Heartbeat {
-    /// Says that the service started, and that it lives every so many seconds from here on.
+    /// Says that the service started, under which policies, and that it lives every so many seconds from here on.
     pub(crate) async fn start(stations: &Stations, every_seconds: u64) -> Self {
         let signs =
             Signs { audit: Arc::clone(&stations.audit), clock: Arc::clone(&stations.assistant.clock), every_seconds };
-        signs.write(EventKind::ServiceStarted).await;
+        let policies = ("policies".to_owned(), stations.policy_files.digest());
+        signs.write(EventKind::ServiceStarted, [policies].into()).await;
         let beating = tokio::spawn(beat(signs.clone()));
         Self { signs, beating }
     }
@@ -40,21 +41,21 @@ impl Heartbeat {
     /// Says that the service ended in order.
     pub(crate) async fn stop(self) {
         self.beating.abort();
-        self.signs.write(EventKind::ServiceStopped).await;
+        self.signs.write(EventKind::ServiceStopped, BTreeMap::new()).await;
     }
 }
 
 async fn beat(signs: Signs) {
     loop {
         tokio::time::sleep(Duration::from_secs(signs.every_seconds)).await;
-        signs.write(EventKind::Heartbeat).await;
+        signs.write(EventKind::Heartbeat, BTreeMap::new()).await;
     }
 }
 
 impl Signs {
     /// A sign that cannot be written shows at `/readyz`, and questions are refused until the log takes records again.
-    async fn write(&self, event: EventKind) {
-        let mut detail = BTreeMap::from([(HEARTBEAT_SECONDS.to_owned(), self.every_seconds.to_string())]);
+    async fn write(&self, event: EventKind, mut detail: BTreeMap<String, String>) {
+        detail.insert(HEARTBEAT_SECONDS.to_owned(), self.every_seconds.to_string());
         detail.extend(process::this().map(|process| ("process".to_owned(), process)));
         let record = Event {
             at: self.clock.now(),

@@ -14,6 +14,7 @@ mod listen;
 mod login;
 mod page;
 mod problem;
+mod progress;
 mod route;
 mod routes;
 #[cfg(test)]

@@ -18,13 +18,13 @@ const EVERY: Duration = Duration::from_secs(3_600);
 /// # Errors
 /// When the store fails. That the log took no record is said in the service's own log: what was past its days is gone all the same.
 pub(crate) async fn sweep(
-    answers: &Answers,
+    answers: &Arc<Answers>,
     audit: &dyn AuditLog,
     clock: &dyn Clock,
     entrance: &str,
 ) -> Result<Swept, AnswersError> {
     let now = clock.now();
-    let swept = answers.sweep(now)?;
+    let swept = answers.ask(move |answers| answers.sweep(now)).await?;
     if swept.is_empty() {
         return Ok(swept);
     }
@@ -54,7 +54,7 @@ pub(crate) struct KeptLog {
 }
 
 /// Sweeps now and every hour, until it is dropped.
-pub(crate) async fn keep_sweeping(answers: &Answers, audit: &dyn AuditLog, clock: &dyn Clock, kept: KeptLog) {
+pub(crate) async fn keep_sweeping(answers: &Arc<Answers>, audit: &dyn AuditLog, clock: &dyn Clock, kept: KeptLog) {
     let mut hourly = tokio::time::interval(EVERY);
     loop {
         hourly.tick().await;

@@ -14,7 +14,7 @@ use sightline_model::audit::{AuditLog, AuditUnavailable, Event, EventKind, Event
 use sightline_policies::{Action, Policies};
 
 use crate::tally::{Report, Tally};
-pub use files::AuditFiles;
+pub use files::{AuditFiles, verify_files};
 pub use query::{SearchQuery, UsageQuery};
 pub use verification::{Remark, Verification};
 
@@ -40,7 +40,9 @@ pub enum ReviewError {
     #[error("there is no question with this id in the audit log; it may be older than what the log keeps")]
     Unknown,
     /// The key is not where it should be.
-    #[error("the audit log's key `{file}` is not there; set `audit.key_file` to where it lies")]
+    #[error(
+        "the audit log's key `{file}` is not there; set `audit.key_file` to where it lies, or verify with --public-key"
+    )]
     NoKey {
         /// Its file.
         file: String,
@@ -116,6 +118,40 @@ impl Reviewer<'_> {
             self.log.event(denied(report, self.clock.now(), self.entrance)).await?;
         }
         Err(ReviewError::Denied { reason })
+    }
+
+    /// Records what verifying found, after it was found: a log that takes no record anymore is the one that must be
+    /// verified. That the look could not be recorded stands beside the verdict.
+    ///
+    /// # Errors
+    /// The error that ended verifying.
+    pub async fn record_verified(&self, found: Result<Verification, ReviewError>) -> Result<Verification, ReviewError> {
+        let mut detail = BTreeMap::new();
+        let outcome = match &found {
+            Ok(Verification { whole, first_bad, compared, .. }) => {
+                let word = match whole {
+                    Some(true) => "yes",
+                    Some(false) => "no",
+                    None => "unproved",
+                };
+                detail.insert("whole".to_owned(), word.to_owned());
+                detail.insert("compared".to_owned(), compared.to_string());
+                detail.extend(first_bad.map(|seq| ("first_bad".to_owned(), seq.to_string())));
+                if *whole == Some(true) { EventOutcome::Done } else { EventOutcome::Failed }
+            }
+            Err(error) => {
+                detail.insert("error".to_owned(), error.to_string());
+                EventOutcome::Failed
+            }
+        };
+        let recorded = self.write(EventKind::AuditVerified, outcome, detail).await;
+        if let Err(error) = &recorded {
+            tracing::error!(%error, "that the audit log was verified cannot be recorded");
+        }
+        found.map(|found| Verification {
+            unrecorded: recorded.err().map(|error| format!("this look could not be recorded: {error}")),
+            ..found
+        })
     }
 
     /// Writes an event of this principal.

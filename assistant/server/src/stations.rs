@@ -156,7 +156,7 @@ impl Stations {
         let (proofs, audit) = (proofs?, Arc::new(audit?));
         let log = Arc::clone(&audit);
         let files = AuditFiles::of(config, rows.writer.clone());
-        let audit = Arc::new(WatchedAudit::new(audit).with_files(files));
+        let audit = Arc::new(WatchedAudit::new(audit).with_files(files).with_copies(Arc::clone(&log)));
         let catalogue = catalogue(rows.bundle.as_ref())?;
         let latest = rows.bundle.as_ref().and_then(|b| b.latest.checked_add(1.millisecond()).ok());
         let clock: Arc<dyn Clock> = Arc::new(SystemClock::start());

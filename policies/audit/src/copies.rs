@@ -5,7 +5,7 @@ use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use crate::checkpoint::Checkpoint;
+use crate::checkpoint::{Checkpoint, Hex};
 use crate::error::AuditError;
 
 /// A second place that checkpoints are copied to.
@@ -13,7 +13,14 @@ pub trait CheckpointCopy: Send {
     /// What it is called in the log and to people.
     fn name(&self) -> &str;
 
-    /// Keeps this checkpoint, and returns when it is kept. It runs on the thread that writes the log.
+    /// The newest segment of this log that the place holds, 0 for none: what comes after it is made up for. None for
+    /// a place that sees to that itself.
+    ///
+    /// # Errors
+    /// Why that cannot be told now, in one line; it is asked again at the next checkpoint.
+    fn newest(&mut self, log_id: &Hex<16>) -> Result<Option<u64>, String>;
+
+    /// Keeps this checkpoint, and returns when it is kept. It runs on a thread of the copy's own.
     ///
     /// # Errors
     /// Why it could not be kept, in one line; it is tried again with the next checkpoint.
@@ -73,6 +80,15 @@ impl FileCopy {
 impl CheckpointCopy for FileCopy {
     fn name(&self) -> &str {
         &self.name
+    }
+
+    fn newest(&mut self, log_id: &Hex<16>) -> Result<Option<u64>, String> {
+        if !self.path.try_exists().map_err(|error| error.to_string())? {
+            return Ok(Some(0));
+        }
+        let copied = Self::read(&self.path).map_err(|error| error.to_string())?;
+        let ours = copied.checkpoints.iter().filter(|checkpoint| checkpoint.log_id == *log_id);
+        Ok(Some(ours.map(|checkpoint| checkpoint.segment).max().unwrap_or(0)))
     }
 
     fn put(&mut self, checkpoint: &Checkpoint) -> Result<(), String> {

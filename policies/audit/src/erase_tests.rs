@@ -4,10 +4,10 @@ use std::fs;
 use futures::executor::block_on;
 use serde_json::{Value, json};
 use sightline_model::QuestionId;
-use sightline_model::audit::AuditLog;
+use sightline_model::audit::{AuditLog, Complete, DecisionRecord};
 
 use crate::test_log::{TestLog, ask, at, begin, call, complete};
-use crate::{Erase, Filter, SqliteAudit, Verdict};
+use crate::{Erase, Filter, Search, SqliteAudit, Verdict, Wanted};
 
 const NOW: &str = "2026-05-04T10:00:01Z";
 
@@ -38,6 +38,40 @@ fn an_erased_question_stays_provable_and_its_text_is_gone() {
     let other = test.reader().question(&QuestionId::new("q1")).unwrap().unwrap();
     assert_eq!((other.begin.record, other.begin.erased), (begin("q1"), false));
     assert_eq!(test.verify(), Verdict::Whole { records: 7 });
+    drop(log);
+    for path in [test.path(), test.path().with_extension("db-wal")] {
+        let bytes = fs::read(path).unwrap_or_default();
+        assert!(!bytes.windows(secret.len()).any(|window| window == secret.as_bytes()));
+    }
+}
+
+#[test]
+fn what_a_refusal_quotes_of_the_question_is_erased_with_it() {
+    let test = TestLog::new();
+    let log = test.open();
+    let secret = "zyxwv-secret-metric";
+    block_on(log.begin(begin("q1"))).unwrap();
+    let mut refused = call("q1");
+    refused.decision = DecisionRecord { allowed: false, rules: Vec::new(), reasons: vec![format!("no `{secret}`")] };
+    refused.error = Some(format!("there is no `{secret}`"));
+    block_on(log.call(refused.clone())).unwrap();
+    let ended = Complete { error: Some(format!("failed for `{secret}`")), ..complete("q1", "error") };
+    block_on(log.complete(ended.clone())).unwrap();
+    // Until then it reads as it was written, everywhere.
+    let file = || test.reader().question(&QuestionId::new("q1")).unwrap().unwrap();
+    let (call, end) = (file().calls.remove(0), file().complete.unwrap());
+    assert_eq!((&call.record, &end.record, call.erased), (&refused, &ended, false));
+    let listed = || test.reader().search(&Search::default()).unwrap().entries.remove(0).error;
+    assert_eq!(listed(), ended.error);
+    assert_eq!(test.reader().list(&Filter::default()).unwrap().questions[0].complete, Some(ended));
+
+    assert_eq!(erase(&log, &["q1"]), ["q1"]);
+    let (call, end) = (file().calls.remove(0), file().complete.unwrap());
+    assert!(call.erased && end.erased && !call.record.decision.allowed);
+    assert_eq!((call.record.error, call.record.decision.reasons, end.record.error), (None, Vec::new(), None));
+    let questions = Search { wanted: Wanted::Questions, ..Search::default() };
+    assert_eq!(test.reader().search(&questions).unwrap().entries[0].error, None);
+    assert_eq!(test.verify(), Verdict::Whole { records: 4 });
     drop(log);
     for path in [test.path(), test.path().with_extension("db-wal")] {
         let bytes = fs::read(path).unwrap_or_default();

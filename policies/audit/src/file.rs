@@ -20,7 +20,7 @@ pub(crate) mod erase;
 #[cfg(test)]
 mod file_tests;
 #[cfg(test)]
-mod format_tests;
+pub(crate) mod format_tests;
 pub(crate) mod retain;
 pub(crate) mod rotate;
 pub(crate) mod schema;
@@ -151,6 +151,11 @@ impl LogFile {
     /// Adds these records in one transaction and returns each one's place in the chain, durable.
     pub(crate) fn append<'a>(&mut self, entries: impl IntoIterator<Item = &'a Entry>) -> Result<Vec<Head>, AuditError> {
         self.write(|tail| entries.into_iter().map(|entry| tail.add(entry)).collect())
+    }
+
+    /// The time of the last record of this process.
+    pub(crate) fn last_at(&self) -> Option<Timestamp> {
+        self.last_at
     }
 
     /// The checkpoints that were made since the last call.

@@ -37,6 +37,7 @@
 mod chain;
 mod checkpoint;
 mod copies;
+mod copying;
 mod error;
 mod export;
 mod file;
@@ -95,5 +96,5 @@ pub use reader::{AuditReader, Filter, Page, QuestionFile, QuestionLine, Sealed};
 pub use record::Kind;
 pub use search::{Cursor, Entry, Found, Search, Wanted, Work};
 pub use text::Salts;
-pub use usage::{UsageFilter, UsageLine};
+pub use usage::{Amounts, UsageFilter, UsageLine};
 pub use verify::{Broken, Check, HEARTBEAT_SECONDS, Note, Report, Verdict};

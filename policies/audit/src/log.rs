@@ -15,6 +15,7 @@ use sightline_model::audit::{AuditLog, AuditUnavailable, Begin, Call, Complete, 
 use sightline_model::{AuditRef, BoxFuture};
 
 use crate::copies::CheckpointCopy;
+use crate::copying::{CopyState, Copying};
 use crate::error::AuditError;
 use crate::file::erase::{Erase, Erased};
 use crate::file::retain::Retained;
@@ -23,7 +24,7 @@ use crate::key::AuditKey;
 use crate::record::{Kind, canonical};
 use crate::tail::{Closes, Entry};
 use crate::text::Salts;
-use crate::writer::{CopyPlace, Job, Outcome, Pending, Writer};
+use crate::writer::{Job, Outcome, Pending, Writer};
 
 /// Finds the key with an id.
 pub type KeyAgain = Box<dyn Fn(&str) -> Option<AuditKey> + Send>;
@@ -77,6 +78,7 @@ pub struct SqliteAudit {
     transactions: Arc<AtomicU64>,
     salts: Salts,
     process: Option<String>,
+    places: Vec<CopyState>,
 }
 
 /// The detail of a begin record that names the process.
@@ -89,13 +91,15 @@ impl SqliteAudit {
         let file = LogFile::open(path, Opening { key, new_log_id, checkpoint_every, lock_wait, key_again })?;
         let (sender, waiting) = channel();
         let transactions = Arc::new(AtomicU64::new(0));
-        let copies = copies.into_iter().map(CopyPlace::new).collect();
+        let copies: Vec<Copying> =
+            copies.into_iter().map(|copy| Copying::start(copy, path.to_owned())).collect::<Result<_, _>>()?;
+        let places = copies.iter().map(Copying::state).collect();
         let writer = Writer { file, copies, transactions: Arc::clone(&transactions) };
         let writer = std::thread::Builder::new()
             .name("audit-writer".to_owned())
             .spawn(move || writer.run(&waiting))
             .map_err(|error| AuditError::Other { path: path.display().to_string(), what: error.to_string() })?;
-        Ok(Self { sender: Some(sender), writer: Some(writer), transactions, salts, process })
+        Ok(Self { sender: Some(sender), writer: Some(writer), transactions, salts, process, places })
     }
 
     /// Erases texts and records that it was done. What is erased cannot be brought back by anybody; that it was
@@ -139,6 +143,11 @@ impl SqliteAudit {
     /// How many transactions were committed since it was opened; each is one sync of the disk.
     pub fn transactions(&self) -> u64 {
         self.transactions.load(Ordering::Relaxed)
+    }
+
+    /// The second places that do not take checkpoints now, each with why. Records are written all the same.
+    pub fn copy_faults(&self) -> Vec<String> {
+        self.places.iter().filter_map(|place| Some(format!("{}: {}", place.name(), place.fault()?))).collect()
     }
 
     /// Hands the record to the writer at once; the receiver hears when it is durable.

@@ -105,6 +105,13 @@ impl AuditReader {
         })
     }
 
+    /// The number of the newest segment; 0 before the first.
+    pub(crate) fn newest_segment(&self) -> Result<u64, AuditError> {
+        self.in_transaction(|connection| {
+            connection.query_row("SELECT coalesce(max(segment), 0) FROM segment", [], |row| row.get(0))
+        })
+    }
+
     /// The id of the log.
     ///
     /// # Errors

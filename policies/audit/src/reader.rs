@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use jiff::Timestamp;
-use rusqlite::{Connection, OpenFlags, named_params};
+use rusqlite::{Connection, ErrorCode, OpenFlags, named_params};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 use sightline_model::QuestionId;
@@ -141,9 +141,7 @@ impl AuditReader {
             let what = "there is no such file, so nothing was recorded yet".to_owned();
             return Err(AuditError::Open { path: path.display().to_string(), what });
         }
-        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let connection = Connection::open_with_flags(path, flags).map_err(failed)?;
-        connection.busy_timeout(Duration::from_secs(5)).map_err(failed)?;
+        let connection = connect(path).map_err(failed)?;
         schema::check_format(&connection, path)?;
         schema::make_up_missing_tables(&connection).map_err(failed)?;
         Ok(Self { connection, path: path.to_owned(), liveness: None })
@@ -191,15 +189,14 @@ impl AuditReader {
                     ":since": since.map(|at| at.to_string()), ":until": until.map(|at| at.to_string()),
                     ":text": text,
                 },
-                |row| Ok((Stored::read(row)?, row.get::<_, u64>(4)?, row.get::<_, Option<String>>(5)?)),
+                |row| Ok((Stored::read(row)?, row.get::<_, u64>(4)?)),
             )
             .map_err(|error| self.failed(&error))?;
         let mut questions = Vec::new();
         for row in rows {
-            let (stored, calls, ended) = row.map_err(|error| self.failed(&error))?;
-            let seq = stored.seq;
-            let complete = ended.map(|body| parse(seq, &body)).transpose()?;
-            let begin = stored.sealed()?;
+            let (stored, calls) = row.map_err(|error| self.failed(&error))?;
+            let begin: Sealed<Begin> = stored.sealed()?;
+            let complete = self.complete_of(&begin.record.question_id)?;
             let abandoned = complete.is_none() && self.is_abandoned(&begin);
             let question = QuestionLine { begin, calls, complete, abandoned };
             if unended.is_some_and(|unended| unended != question.outcome()) {
@@ -277,6 +274,12 @@ impl AuditReader {
         Ok(written)
     }
 
+    /// How a question ended, with what can be erased of it.
+    pub(crate) fn complete_of(&self, id: &QuestionId) -> Result<Option<Complete>, AuditError> {
+        let complete = self.records(id, Kind::Complete)?.into_iter().next().map(Stored::sealed).transpose()?;
+        Ok(complete.map(|complete| complete.record))
+    }
+
     pub(crate) fn records(&self, id: &QuestionId, kind: Kind) -> Result<Vec<Stored>, AuditError> {
         let mut statement = self
             .connection
@@ -293,6 +296,28 @@ impl AuditReader {
     pub(crate) fn failed(&self, error: &rusqlite::Error) -> AuditError {
         AuditError::sqlite(&self.path, error)
     }
+}
+
+/// A connection that only reads. A file on a medium that takes no write has no place for the index of its
+/// write-ahead log; without such a log nothing can change it, and it is read as it stands.
+pub(crate) fn connect(path: &Path) -> rusqlite::Result<Connection> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(path, flags)?;
+    connection.busy_timeout(Duration::from_secs(5))?;
+    let Err(error) = connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get::<_, u64>(0)) else {
+        return Ok(connection);
+    };
+    let unwritable = matches!(error.sqlite_error_code(), Some(ErrorCode::CannotOpen | ErrorCode::ReadOnly));
+    let Some(uri) = immutable(path).filter(|_| unwritable) else { return Ok(connection) };
+    Connection::open_with_flags(uri, flags | OpenFlags::SQLITE_OPEN_URI)
+}
+
+/// The address of a file that nothing changes; none with a write-ahead log beside it, which may hold more.
+fn immutable(path: &Path) -> Option<String> {
+    let name = path.to_str()?;
+    let waiting = std::fs::metadata(format!("{name}-wal")).map_or(0, |wal| wal.len());
+    let escaped = name.replace('%', "%25").replace('?', "%3f").replace('#', "%23");
+    (waiting == 0).then(|| format!("file:{escaped}?immutable=1"))
 }
 
 impl Stored {

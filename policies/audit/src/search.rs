@@ -12,7 +12,7 @@ use sightline_model::{QuestionId, Role, TenantScope};
 
 use crate::chain::Hash;
 use crate::error::AuditError;
-use crate::reader::{AuditReader, Sealed, Stored, parse};
+use crate::reader::{AuditReader, Sealed, Stored};
 use crate::record::Kind;
 use crate::text::ERASED;
 
@@ -165,12 +165,11 @@ fn as_text<S: serde::Serializer>(hash: &Hash, serializer: S) -> Result<S::Ok, S:
 struct Listed {
     stored: Stored,
     kind: String,
-    ended: Option<String>,
 }
 
 impl Listed {
     fn read(row: &Row<'_>) -> rusqlite::Result<Self> {
-        Ok(Self { stored: Stored::read(row)?, kind: row.get(4)?, ended: row.get(5)? })
+        Ok(Self { stored: Stored::read(row)?, kind: row.get(4)? })
     }
 }
 
@@ -211,8 +210,7 @@ impl AuditReader {
         let listed = self
             .connection
             .prepare_cached(
-                "SELECT b.seq, b.hash, b.body, p.text, b.kind,
-                   (SELECT c.body FROM record c WHERE c.question_id = b.question_id AND +c.kind = 'complete' ORDER BY c.seq LIMIT 1)
+                "SELECT b.seq, b.hash, b.body, p.text, b.kind
                  FROM record b LEFT JOIN private p ON p.seq = b.seq
                  WHERE b.question_id = ?1 AND +b.kind = 'begin' ORDER BY b.seq LIMIT 1",
             )
@@ -235,12 +233,12 @@ impl AuditReader {
     }
 
     fn entry(&self, listed: Listed) -> Result<Entry, AuditError> {
-        let Listed { stored, kind, ended } = listed;
+        let Listed { stored, kind } = listed;
         if kind == Kind::Event.as_str() {
             return stored.sealed().map(of_event);
         }
         let begin: Sealed<Begin> = stored.sealed()?;
-        let complete: Option<Complete> = ended.map(|body| parse(begin.seq, &body)).transpose()?;
+        let complete = self.complete_of(&begin.record.question_id)?;
         let mut work = Work::default();
         for call in self.records(&begin.record.question_id, Kind::Call)? {
             let call: Sealed<Call> = call.sealed()?;

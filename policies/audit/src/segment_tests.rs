@@ -11,8 +11,8 @@ use sightline_model::audit::{AuditLog, Event, EventKind, EventOutcome};
 
 use crate::test_log::{TestLog, ask, at, begin};
 use crate::{
-    AuditKey, AuditReader, Check, Checkpoint, CheckpointCopy, Copied, FileCopy, HEARTBEAT_SECONDS, PublicKey, Report,
-    Settings, SqliteAudit, Verdict,
+    AuditKey, AuditReader, Check, Checkpoint, CheckpointCopy, Copied, FileCopy, HEARTBEAT_SECONDS, Hex, PublicKey,
+    Report, Settings, SqliteAudit, Verdict,
 };
 
 fn event(kind: EventKind, time: &str) -> Event {
@@ -51,6 +51,10 @@ impl Place {
 impl CheckpointCopy for Place {
     fn name(&self) -> &str {
         "place"
+    }
+
+    fn newest(&mut self, _log_id: &Hex<16>) -> Result<Option<u64>, String> {
+        Ok(self.0.lock().unwrap().0.last().map(|checkpoint| checkpoint.segment))
     }
 
     fn put(&mut self, checkpoint: &Checkpoint) -> Result<(), String> {
@@ -157,7 +161,82 @@ fn a_file_that_was_replaced_by_another_log_shows_against_a_copy() {
     assert_eq!(new.verify(), Verdict::Whole { records: 3 });
     assert_eq!(
         examine(&new, &[place.copied()], None).verdict.to_string(),
-        "the log is broken: copy `place` knows nothing of this log, but of log 09090909090909090909090909090909: the file was replaced by another, or the copy is not its"
+        "the log is broken: the log was replaced: copy `place` holds segment 1 of log 09090909090909090909090909090909, which the same key signed on 2026-05-04T10:00:00.5Z; if that log was moved away on purpose, move the copy away with it"
+    );
+}
+
+#[test]
+fn a_log_that_was_replaced_shows_although_the_new_one_writes_to_the_same_copy() {
+    let (test, place) = (TestLog::new(), Place::default());
+    let log = open_with(&test, vec![Box::new(place.clone())]);
+    ask(&log, "q1");
+    ask(&log, "q2");
+    drop(log);
+    let new = TestLog::new();
+    let settings = Settings { new_log_id: [1; 16], copies: vec![Box::new(place.clone())], ..TestLog::settings() };
+    let log = SqliteAudit::open(&new.path(), settings).unwrap();
+    ask(&log, "q1");
+    ask(&log, "q2");
+    drop(log);
+    let verdict = examine(&new, &[place.copied()], None).verdict.to_string();
+    assert!(verdict.contains("the log was replaced"), "{verdict}");
+}
+
+#[test]
+fn a_copy_that_nothing_was_compared_with_proves_nothing_and_says_so() {
+    let test = TestLog::with_questions(2);
+    let unproved = "copy `place` holds no checkpoint of this log, so it does not show whether the end was cut off or the log replaced";
+    let report = examine(&test, &[Place::default().copied()], None);
+    assert_eq!((report.verdict, report.unproved), (Verdict::Whole { records: 6 }, vec![unproved.to_owned()]));
+    // Deleted with its key, and begun anew by a service that makes both: the copy knows another key and another log.
+    let (other, place) = (TestLog::new(), Place::default());
+    let settings = Settings {
+        key: AuditKey::from_secret([8; 32]),
+        new_log_id: [1; 16],
+        copies: vec![Box::new(place.clone())],
+        ..TestLog::settings()
+    };
+    let log = SqliteAudit::open(&other.path(), settings).unwrap();
+    ask(&log, "q1");
+    ask(&log, "q2");
+    drop(log);
+    let report = examine(&test, &[place.copied()], None);
+    assert_eq!(
+        (report.verdict.clone(), report.unproved.clone()),
+        (Verdict::Whole { records: 6 }, vec![unproved.to_owned()])
+    );
+    assert_eq!(notes(&report), ["0: copy `place` also holds 1 checkpoints of other logs and other keys"]);
+    // Before the first checkpoint there is nothing that a copy could hold.
+    let new = TestLog::with_questions(1);
+    assert!(examine(&new, &[Place::default().copied()], None).unproved.is_empty());
+}
+
+#[test]
+fn one_service_does_not_speak_for_another() {
+    let test = TestLog::new();
+    let log = test.open();
+    let of = |process: &str, kind: EventKind, time: &str| {
+        let mut event = event(kind, time);
+        event.detail.insert("process".to_owned(), process.to_owned());
+        event
+    };
+    for (process, kind, time) in [
+        ("a", EventKind::ServiceStarted, "2026-05-04T10:00:00Z"),
+        ("b", EventKind::ServiceStarted, "2026-05-04T10:00:10Z"),
+        ("b", EventKind::Heartbeat, "2026-05-04T10:01:10Z"),
+        ("b", EventKind::Heartbeat, "2026-05-04T10:02:10Z"),
+        ("b", EventKind::Heartbeat, "2026-05-04T10:03:10Z"),
+        ("b", EventKind::ServiceStopped, "2026-05-04T10:03:20Z"),
+    ] {
+        block_on(log.event(of(process, kind, time))).unwrap();
+    }
+    drop(log);
+    let report = examine(&test, &[], Some(at("2026-05-04T12:00:00Z")));
+    assert_eq!(
+        notes(&report),
+        [
+            "5: no sign of life of the service (process a) from 2026-05-04T10:00:00Z to 2026-05-04T10:03:10Z, although it had not ended in order: it was killed or hung, or its records were kept from the log"
+        ]
     );
 }
 
@@ -190,8 +269,11 @@ fn a_copy_that_fails_is_an_event_and_is_made_up_for_later() {
     place.fail(Some("the other machine is down"));
     ask(&log, "q1");
     ask(&log, "q2");
+    until("the copy was tried", || !log.copy_faults().is_empty());
+    assert_eq!(log.copy_faults(), ["place: the other machine is down"]);
     place.fail(None);
     ask(&log, "q3");
+    until("it is made up for", || log.copy_faults().is_empty());
     drop(log);
     let segments: Vec<u64> = place.copied().checkpoints.iter().map(|it| it.segment).collect();
     assert_eq!(segments, [1, 2]);
@@ -202,6 +284,69 @@ fn a_copy_that_fails_is_an_event_and_is_made_up_for_later() {
     assert!(String::from_utf8(out).unwrap().contains("the other machine is down"));
 }
 
+/// Waits for what another thread does.
+fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+    for _ in 0..2_000 {
+        if is_so() {
+            return;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    panic!("never: {what}");
+}
+
+/// A place that takes nothing and never returns, until the test lets go of it.
+struct Hanging(std::sync::mpsc::Receiver<()>);
+
+impl CheckpointCopy for Hanging {
+    fn name(&self) -> &str {
+        "hanging"
+    }
+
+    fn newest(&mut self, _log_id: &Hex<16>) -> Result<Option<u64>, String> {
+        Ok(Some(0))
+    }
+
+    fn put(&mut self, _checkpoint: &Checkpoint) -> Result<(), String> {
+        let _gone = self.0.recv();
+        Ok(())
+    }
+}
+
+#[test]
+fn a_place_that_hangs_holds_up_no_record_and_is_told_of() {
+    let test = TestLog::new();
+    let (free, hung) = std::sync::mpsc::channel();
+    let log = open_with(&test, vec![Box::new(Hanging(hung))]);
+    // However many checkpoints are made at a time, it has had no time yet.
+    for index in 0..5 {
+        ask(&log, &format!("q{index}"));
+    }
+    assert!(log.copy_faults().is_empty(), "{:?}", log.copy_faults());
+    for minute in 1..4 {
+        let at = format!("2026-05-04T10:0{minute}:00Z");
+        block_on(log.event(event(EventKind::ServiceStopped, &at))).unwrap();
+    }
+    until("it is told of", || !log.copy_faults().is_empty());
+    assert_eq!(log.copy_faults(), ["hanging: it hangs: it has taken no checkpoint after segment 0"]);
+    drop(free);
+    drop(log);
+    let mut out = Vec::new();
+    test.reader().export(&mut out).unwrap();
+    assert_eq!(String::from_utf8(out).unwrap().matches("it hangs").count(), 1);
+}
+
+#[test]
+fn a_file_that_missed_checkpoints_of_an_earlier_process_gets_them_at_the_next_start() {
+    let test = TestLog::with_questions(4);
+    let path = test.path().with_extension("jsonl");
+    for _ in 0..2 {
+        drop(open_with(&test, vec![Box::new(FileCopy::new(&path))]));
+        let segments: Vec<u64> = FileCopy::read(&path).unwrap().checkpoints.iter().map(|it| it.segment).collect();
+        assert_eq!(segments, [1, 2, 3]);
+    }
+}
+
 #[test]
 fn a_file_of_copies_is_private_and_a_line_that_was_cut_short_is_passed_over() {
     let test = TestLog::new();
@@ -209,6 +354,7 @@ fn a_file_of_copies_is_private_and_a_line_that_was_cut_short_is_passed_over() {
     let log = open_with(&test, vec![Box::new(FileCopy::new(&path))]);
     ask(&log, "q1");
     ask(&log, "q2");
+    until("the first is copied", || FileCopy::read(&path).is_ok_and(|copied| copied.checkpoints.len() == 1));
     let whole = fs::read_to_string(&path).unwrap();
     fs::write(&path, whole.get(..whole.len() - 20).unwrap()).unwrap();
     ask(&log, "q3");

@@ -28,12 +28,31 @@ pub(crate) struct SaltedText {
     pub(crate) text: String,
 }
 
-/// The fields of a record of this kind that people may ask to be forgotten.
+/// The fields of a record of this kind that people may ask to be forgotten. What went wrong quotes what was asked.
 fn erasable(kind: Kind) -> &'static [&'static str] {
     match kind {
         Kind::Begin => &["question"],
-        Kind::Call => &["arguments", "params"],
-        Kind::Complete | Kind::Event => &[],
+        Kind::Call => &["arguments", "params", "error"],
+        Kind::Complete => &["error"],
+        Kind::Event => &[],
+    }
+}
+
+/// The text's field for the reasons of a decision against a call: a refusal quotes the arguments, a permission rules alone.
+const REASONS: &str = "reasons";
+
+/// The reasons of a decision against a call, taken out of it.
+fn refusal(fields: &mut Map<String, Value>) -> Option<Value> {
+    let decision = fields.get_mut("decision")?.as_object_mut()?;
+    if decision.get("allowed") == Some(&Value::Bool(false)) { decision.remove(REASONS) } else { None }
+}
+
+/// Puts the reasons back; an erased refusal has none.
+fn put_back(fields: &mut Map<String, Value>, reasons: Option<Value>) {
+    if let Some(decision) = fields.get_mut("decision").and_then(Value::as_object_mut)
+        && !decision.contains_key(REASONS)
+    {
+        decision.insert(REASONS.to_owned(), reasons.unwrap_or_else(|| json!([])));
     }
 }
 
@@ -43,7 +62,17 @@ pub(crate) fn part(
     fields: &mut Map<String, Value>,
     salts: &dyn Fn() -> Result<[u8; 32], String>,
 ) -> Result<Option<SaltedText>, AuditError> {
-    let taken: Map<String, Value> = erasable(kind).iter().filter_map(|name| fields.remove_entry(*name)).collect();
+    // Nothing said is nothing to forget, and it can be seen that nothing was.
+    let is_said = |fields: &Map<String, Value>, name: &str| fields.get(name).is_some_and(|value| !value.is_null());
+    let mut taken: Map<String, Value> = Map::new();
+    for name in erasable(kind) {
+        if is_said(fields, name) {
+            taken.extend(fields.remove_entry(*name));
+        }
+    }
+    if kind == Kind::Call {
+        taken.extend(refusal(fields).map(|reasons| (REASONS.to_owned(), reasons)));
+    }
     if taken.is_empty() {
         return Ok(None);
     }
@@ -59,11 +88,13 @@ pub(crate) fn join(fields: &mut Map<String, Value>, text: Option<Map<String, Val
         return false;
     }
     match text {
-        Some(text) => {
+        Some(mut text) => {
+            put_back(fields, text.remove(REASONS));
             fields.extend(text);
             false
         }
         None => {
+            put_back(fields, None);
             // Fields that the record of its kind does not have are passed over by whoever reads it.
             fields.insert("question".to_owned(), json!(ERASED));
             fields.insert("arguments".to_owned(), Value::Null);

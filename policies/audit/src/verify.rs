@@ -5,19 +5,19 @@ use std::path::Path;
 use std::sync::OnceLock;
 
 use jiff::Timestamp;
-use rusqlite::{Connection, OpenFlags};
+use rusqlite::Connection;
 
 use crate::copies::Copied;
 use crate::error::AuditError;
 use crate::file::{self, schema};
 use crate::key::PublicKey;
-use crate::reader::AuditReader;
+use crate::reader::{self, AuditReader};
 
 mod checkpoints;
 mod copies;
 mod keys;
 mod notes;
-mod walk;
+pub(crate) mod walk;
 
 pub use notes::HEARTBEAT_SECONDS;
 
@@ -74,6 +74,9 @@ pub struct Report {
     pub checkpoints: u64,
     /// How many checkpoints of copies were compared with it.
     pub compared: u64,
+    /// Copies that could not show that the end is all there and the log not another: a whole log is not proved whole
+    /// then.
+    pub unproved: Vec<String>,
 }
 
 /// A remark.
@@ -107,6 +110,7 @@ struct Seen {
     notes: notes::Notes,
     checkpoints: u64,
     compared: u64,
+    unproved: Vec<String>,
 }
 
 impl AuditReader {
@@ -145,8 +149,8 @@ impl AuditReader {
                 other => return Err(other),
             },
         };
-        let Seen { notes, checkpoints, compared } = seen;
-        Ok(Report { verdict, notes: notes.end(check.now), checkpoints, compared })
+        let Seen { notes, checkpoints, compared, unproved } = seen;
+        Ok(Report { verdict, notes: notes.end(check.now), checkpoints, compared, unproved })
     }
 }
 
@@ -197,9 +201,7 @@ fn shape(connection: &Connection) -> rusqlite::Result<Shape> {
 
 /// Pages and indexes: a damaged index would hide records from lists although the chain is whole.
 fn check_file(path: &Path) -> Result<(), Stop> {
-    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let connection = Connection::open_with_flags(path, flags)?;
-    connection.busy_timeout(std::time::Duration::from_secs(5))?;
+    let connection = reader::connect(path)?;
     let found: String = connection.query_row("PRAGMA integrity_check(1)", [], |row| row.get(0))?;
     if found == "ok" { Ok(()) } else { Err(broken(None, format!("the database file is damaged: {found}"))) }
 }

@@ -9,8 +9,7 @@ use futures::channel::oneshot;
 use sightline_model::audit::{Event, EventKind, EventOutcome};
 
 use crate::chain::Head;
-use crate::checkpoint::Checkpoint;
-use crate::copies::CheckpointCopy;
+use crate::copying::Copying;
 use crate::error::AuditError;
 use crate::file::LogFile;
 use crate::tail::Entry;
@@ -35,44 +34,11 @@ pub(crate) enum Job {
 /// The most records of one transaction: it bounds how long the first of them waits behind the rest.
 const MAX_BATCH: usize = 1024;
 
-/// Checkpoints that wait for a copy whose place cannot be written; older ones are let go, the chain covers them.
-const MAX_WAITING_COPIES: usize = 1024;
-
 /// The file, where its checkpoints are copied to, and how often was committed.
 pub(crate) struct Writer {
     pub(crate) file: LogFile,
-    pub(crate) copies: Vec<CopyPlace>,
+    pub(crate) copies: Vec<Copying>,
     pub(crate) transactions: Arc<AtomicU64>,
-}
-
-/// A second place for checkpoints, with those it has not taken yet.
-pub(crate) struct CopyPlace {
-    copy: Box<dyn CheckpointCopy>,
-    waiting: Vec<Checkpoint>,
-}
-
-impl CopyPlace {
-    pub(crate) fn new(copy: Box<dyn CheckpointCopy>) -> Self {
-        Self { copy, waiting: Vec::new() }
-    }
-
-    /// Copies what waits, the oldest first. What fails is tried again with the next checkpoint.
-    fn copy(&mut self, new: &[Checkpoint]) -> Result<(), String> {
-        self.waiting.extend_from_slice(new);
-        let too_many = self.waiting.len().saturating_sub(MAX_WAITING_COPIES);
-        self.waiting.drain(..too_many);
-        let mut taken = 0;
-        let mut outcome = Ok(());
-        for checkpoint in &self.waiting {
-            outcome = self.copy.put(checkpoint);
-            if outcome.is_err() {
-                break;
-            }
-            taken += 1;
-        }
-        self.waiting.drain(..taken);
-        outcome
-    }
 }
 
 impl Writer {
@@ -101,6 +67,10 @@ impl Writer {
             self.copy_checkpoints();
             next = next.or_else(|| waiting.recv().ok());
         }
+        for place in &mut self.copies {
+            place.finish();
+        }
+        self.tell_of_copies();
     }
 
     fn commit(&mut self, batch: Vec<Pending>) {
@@ -122,25 +92,27 @@ impl Writer {
         }
     }
 
-    /// Whoever waited for a record has been answered: a slow or broken second place holds up nobody's commit but the next.
+    /// Wakes those who copy. Whoever waited for a record has been answered, and nobody waits for a second place.
     fn copy_checkpoints(&mut self) {
-        let made = self.file.take_checkpoints();
-        let Some(newest) = made.last() else { return };
-        for place in &mut self.copies {
-            let Err(what) = place.copy(&made) else { continue };
-            let name = place.copy.name().to_owned();
-            tracing::error!(copy = name, what, "a checkpoint of the audit log cannot be copied; it is tried again");
+        if let Some(newest) = self.file.take_checkpoints().last() {
+            self.copies.iter().for_each(|place| place.made(newest));
+        }
+        self.tell_of_copies();
+    }
+
+    /// What is wrong with a second place stands in the log, once for each fault.
+    fn tell_of_copies(&mut self) {
+        let Some(at) = self.file.last_at() else { return };
+        for place in &self.copies {
+            let Some(what) = place.news() else { continue };
+            let name = place.state().name().to_owned();
             let event = Event {
-                at: newest.at,
+                at,
                 event: EventKind::CopyFailed,
                 principal: None,
                 entrance: "service".to_owned(),
                 outcome: EventOutcome::Failed,
-                detail: BTreeMap::from([
-                    ("copy".to_owned(), name),
-                    ("segment".to_owned(), newest.segment.to_string()),
-                    ("what".to_owned(), what),
-                ]),
+                detail: BTreeMap::from([("copy".to_owned(), name), ("what".to_owned(), what)]),
             };
             let recorded = Entry::of_event(&event).and_then(|entry| self.file.append([&entry]));
             if let Err(error) = recorded {

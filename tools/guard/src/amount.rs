@@ -46,6 +46,22 @@ pub(crate) fn count(number: u64) -> String {
     out
 }
 
+/// A number with all but its first two digits taken up to the next whole: `1,234` as `1,300`.
+pub(crate) fn at_most(number: u64) -> u64 {
+    let unit = unit_of_two_digits(number);
+    number.div_ceil(unit).saturating_mul(unit)
+}
+
+/// A number with all but its first two digits dropped: `1,234` as `1,200`.
+pub(crate) fn at_least(number: u64) -> u64 {
+    number - number % unit_of_two_digits(number)
+}
+
+/// What the second digit of a number counts.
+fn unit_of_two_digits(number: u64) -> u64 {
+    10_u64.pow(number.checked_ilog10().unwrap_or(0).saturating_sub(1))
+}
+
 /// Steps that people read at ease, milliseconds.
 const STEPS: [u64; 20] = [
     1000,
@@ -79,7 +95,23 @@ pub(crate) fn step_at_least(milliseconds: u64) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::{bytes, count, duration, step_at_least};
+    use super::{at_least, at_most, bytes, count, duration, step_at_least};
+
+    #[test]
+    fn two_digits_are_told_of_a_number_that_is_not_to_be_known() {
+        for (exact, up, down) in [
+            (0, 0, 0),
+            (7, 7, 7),
+            (99, 99, 99),
+            (100, 100, 100),
+            (101, 110, 100),
+            (1_234, 1_300, 1_200),
+            (999_999, 1_000_000, 990_000),
+            (u64::MAX, u64::MAX, 18_000_000_000_000_000_000),
+        ] {
+            assert_eq!((at_most(exact), at_least(exact)), (up, down), "{exact}");
+        }
+    }
 
     #[test]
     fn amounts_read_like_a_person_writes_them() {

@@ -74,16 +74,22 @@ pub fn check_sql(
     if faults.is_empty() { Ok(()) } else { Err(faults) }
 }
 
+/// What was sent: what its text says, and the values of its parameters by name.
+pub(crate) struct Sent {
+    pub(crate) select: Arc<Select>,
+    pub(crate) values: BTreeMap<String, ParamValue>,
+}
+
 /// Reads a text that was sent back into what it says, with the values of its parameters by name.
 pub(crate) fn read_sent(
     text: &str,
     params: &BTreeMap<String, String>,
     mapping: &Mapping,
     passed: &Passed,
-) -> Result<(Arc<Select>, BTreeMap<String, ParamValue>), Vec<Fault>> {
+) -> Result<Sent, Vec<Fault>> {
     let found = passed.or_check(text, || passed::on_own_thread(|| check_text(text, mapping)))?;
     let values = values::decode(&found, params)?;
-    Ok((found, values.into_iter().collect()))
+    Ok(Sent { select: found, values: values.into_iter().collect() })
 }
 
 /// Holds what a text says, and its values, against the tenants of an asker.

@@ -4,6 +4,10 @@
 //! measured of a node as a whole is measured of everybody on it. A line or an event counts where it carries the node and GPU, or is
 //! asked for by the job's own label; a span, which knows no GPU, by the label alone. Nothing outside of the time in which the job held
 //! its GPUs counts: before and after, they are another's. What is asked for beyond that comes back empty, like what is not there.
+//!
+//! The limit: a GPU counts as held by one job at a time. Where several share one under the same node and index (time slicing, MPS, or
+//! MIG instances that are not told apart), what is measured or logged of that GPU in that time is taken for the job's own, although
+//! some of it is of the jobs beside it. Whoever runs such a cluster gives `own_jobs_only` knowing that.
 
 use std::collections::BTreeSet;
 

@@ -7,7 +7,7 @@ use sightline_model::{Column as ResultColumn, ColumnKind, Dataset, TimeRange};
 
 use crate::admit::{Admission, Guard, points, sizes};
 use crate::bounds::Bounds;
-use crate::check::{self, Fault};
+use crate::check::{self, Fault, Sent};
 use crate::cost::row_bytes_at_most;
 use crate::emit::emit;
 use crate::executable::ExecutableQuery;
@@ -45,7 +45,7 @@ impl Guard {
     /// # Errors
     /// Everything that is wrong with them; never empty. A record is no reason to trust a text.
     pub fn read_recorded(&self, sql: &str, params: &BTreeMap<String, String>) -> Result<RecordedQuery, Vec<Fault>> {
-        let (select, named) = check::read_sent(sql, params, self.mapping(), self.passed())?;
+        let Sent { select, values: named } = check::read_sent(sql, params, self.mapping(), self.passed())?;
         let unreadable = |what: &str| vec![Fault::new(check::FaultKind::Window, what)];
         let table = self
             .mapping()

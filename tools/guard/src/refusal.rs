@@ -3,11 +3,14 @@
 use jiff::Timestamp;
 use sightline_model::Dataset;
 
-use crate::amount::{bytes, count, duration};
+use crate::amount::{at_least, at_most, bytes, count, duration};
 use crate::check::Fault;
 use crate::suggestion::Fits;
 
 /// Why a query may not run: which bound, by how much, and what would fit.
+///
+/// What is said of an estimate or of what is left of a budget has two digits: the exact number counts rows of others that lie beside
+/// the asker's own.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Refusal {
     /// The rules said no.
@@ -160,25 +163,25 @@ impl std::fmt::Display for Refusal {
             Self::TooManyRows { estimated, limit, fits } => write!(
                 f,
                 "it would read about {} rows, {} over your limit of {}; {}",
-                count(*estimated),
-                count(estimated.saturating_sub(*limit)),
+                count(at_most(*estimated)),
+                count(at_most(*estimated).saturating_sub(*limit)),
                 count(*limit),
                 fits.words()
             ),
             Self::TooManyBytes { estimated, limit, fits } => write!(
                 f,
                 "it would read about {}, {} over your limit of {}; {}",
-                bytes(*estimated),
-                bytes(estimated.saturating_sub(*limit)),
+                bytes(at_most(*estimated)),
+                bytes(at_most(*estimated).saturating_sub(*limit)),
                 bytes(*limit),
                 fits.words()
             ),
             Self::OverBudget { estimated, left, resets, fits } => write!(
                 f,
                 "it would read about {}, {} over the {} left of today's budget, which begins anew at {resets:.0}; {}",
-                bytes(*estimated),
-                bytes(estimated.saturating_sub(*left)),
-                bytes(*left),
+                bytes(at_most(*estimated)),
+                bytes(at_most(*estimated).saturating_sub(at_least(*left))),
+                bytes(at_least(*left)),
                 fits.words()
             ),
             Self::BudgetSpent { limit, resets } => write!(

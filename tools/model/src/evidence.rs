@@ -23,6 +23,26 @@ pub struct Read {
     pub wall_ms: f64,
 }
 
+impl Read {
+    /// Rows of a granule, ClickHouse's default. Rounding up to whole ones hides how full the last one is, and a query that read
+    /// nothing counts as one, so that an index that spared it the granule does not show either.
+    const GRANULE_ROWS: u64 = 8_192;
+
+    /// The least that is shown of bytes: about a granule of the widest rows. Above it only powers of two are shown: how long the
+    /// texts of a neighbour's rows are would show in anything finer.
+    const LEAST_BYTES: u64 = 1024 * 1024;
+
+    /// What one query read, as it is shown to whoever may not know how many rows others have: the engine reads whole granules, and
+    /// a neighbour's rows lie in them. Each query is rounded by itself and sums are made of what is rounded: of a rounded sum the
+    /// exact size of a small table could be found by adding to it, step by step, what is known.
+    #[must_use]
+    pub fn rounded(self) -> Self {
+        let rows = self.rows.max(1).div_ceil(Self::GRANULE_ROWS).saturating_mul(Self::GRANULE_ROWS);
+        let bytes = self.bytes.max(Self::LEAST_BYTES).checked_next_power_of_two().unwrap_or(u64::MAX);
+        Self { rows, bytes, ..self }
+    }
+}
+
 /// One time step of a series.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Point {

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
-use sightline_server::commands::audit::{AuditCommand, EraseOptions, ExportFormat, ExportOptions};
+use sightline_server::commands::audit::{AuditCommand, EraseOptions, ExportFormat, ExportOptions, VerifyOptions};
 use sightline_server::review::{SearchQuery, UsageQuery};
 
 #[derive(Debug, Subcommand)]
@@ -24,8 +24,34 @@ pub(crate) enum AuditSubcommand {
         /// The question's id.
         question: String,
     },
-    /// Check every record, text, checkpoint and copy. The exit code is 1 when the log is broken.
-    Verify,
+    /// Check every record, text, checkpoint and copy. The exit code is 1 when the log is broken, or a copy that should show it
+    /// whole does not.
+    Verify {
+        /// Check against this public key. Neither --as nor the secret key is needed then.
+        #[arg(long, value_name = "HEX")]
+        public_key: Option<String>,
+        /// The log (default: that of the data folder).
+        #[arg(long, value_name = "FILE", requires = "public_key")]
+        log: Option<PathBuf>,
+        /// A file of copied checkpoints to compare with.
+        #[arg(long = "copy", value_name = "FILE", requires = "public_key")]
+        copies: Vec<PathBuf>,
+    },
+    /// Print one record with the proof that it stands in the log, for somebody who may not see the others.
+    Proof {
+        /// The record's number.
+        seq: u64,
+    },
+    /// Check a proof of one record; it takes no log and no data folder.
+    CheckProof {
+        /// The file with the proof.
+        file: PathBuf,
+        /// The public key of the log.
+        #[arg(long, value_name = "HEX")]
+        public_key: String,
+    },
+    /// Print the public key, with which others check the log.
+    PublicKey,
     /// Write the log for other programs.
     Export {
         /// jsonl is the chain itself and can be verified elsewhere; ocsf and csv are for reading.
@@ -139,7 +165,12 @@ impl From<AuditSubcommand> for AuditCommand {
         match command {
             AuditSubcommand::List { search, cursor, limit } => Self::List(search.query(cursor, limit)),
             AuditSubcommand::Show { question } => Self::Show(question),
-            AuditSubcommand::Verify => Self::Verify,
+            AuditSubcommand::Verify { public_key, log, copies } => {
+                Self::Verify(VerifyOptions { public_key, log, copies })
+            }
+            AuditSubcommand::Proof { seq } => Self::Proof(seq),
+            AuditSubcommand::CheckProof { file, public_key } => Self::CheckProof { file, public_key },
+            AuditSubcommand::PublicKey => Self::PublicKey,
             AuditSubcommand::Export { format, search, out } => {
                 Self::Export(ExportOptions { format: format.into(), query: search.query(None, None), out })
             }

@@ -24,7 +24,7 @@ use mapping::{Cell, sql_cell};
 use obs::Obs;
 use serde_json::{Value, json};
 use sightline_core::ground::Grounder;
-use sightline_core::{Assistant, Caller, ToolCall, run_tool};
+use sightline_core::{Assistant, Caller, NoEvents, ToolCall, run_tool};
 use sightline_model::audit::Begin;
 use sightline_model::{Coverage, Principal, QuestionId, Role, TenantScope};
 use sightline_query::Catalogue;
@@ -95,7 +95,12 @@ impl<'a> Asker<'a> {
         for call in entry["calls"].as_array().unwrap() {
             let mut arguments = call["arguments"].clone();
             insert_listed(&mut arguments, &outputs);
-            let caller = Caller { question_id: &self.question, principal: &self.principal, as_of: self.as_of };
+            let caller = Caller {
+                question_id: &self.question,
+                principal: &self.principal,
+                as_of: self.as_of,
+                events: &NoEvents,
+            };
             let call = ToolCall { tool: call["tool"].as_str().unwrap().to_owned(), arguments };
             let ran = run_tool(self.assistant, caller, &call).await.map_err(|error| error.to_string())?;
             assert!(!format!("{:?}", ran.output).contains(CANARY), "{call:?} shows another tenant's rows");

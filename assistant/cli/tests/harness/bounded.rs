@@ -12,7 +12,7 @@ use jiff::tz::TimeZone;
 use jiff::{Timestamp, ToSpan as _};
 use serde_json::Value;
 use sightline_audit::{AuditReader, QuestionFile};
-use sightline_core::{Assistant, Caller, Clock, Ids as _, ToolCall, ToolFailure, ToolRun, run_tool};
+use sightline_core::{Assistant, Caller, Clock, Ids as _, NoEvents, ToolCall, ToolFailure, ToolRun, run_tool};
 use sightline_engine::{EngineAddress, EngineUser};
 use sightline_guard::{Engine, EngineError, Estimate, ExecutableQuery, Refusal};
 use sightline_model::audit::Begin;
@@ -266,7 +266,7 @@ impl Bounded {
             detail: [].into(),
         };
         self.assistant.audit.begin(begin).await.unwrap();
-        let caller = Caller { question_id: &question_id, principal: &principal, as_of: end() };
+        let caller = Caller { question_id: &question_id, principal: &principal, as_of: end(), events: &NoEvents };
         let call = ToolCall { tool: tool.to_owned(), arguments };
         (question_id.clone(), run_tool(&self.assistant, caller, &call).await)
     }

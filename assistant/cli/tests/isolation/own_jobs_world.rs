@@ -41,9 +41,11 @@ pub(crate) fn rows() -> Rows {
     rows
 }
 
+/// Whose, which, where, from, until, on which GPUs.
+type JobOf = (&'static str, &'static str, &'static str, &'static str, Option<&'static str>, &'static [&'static str]);
+
 fn jobs(rows: &mut Rows) {
-    // Whose, which, where, from, until, on which GPUs.
-    let jobs: [(&str, &str, &str, &str, Option<&str>, &[&str]); 5] = [
+    let jobs: [JobOf; 5] = [
         ("ann", OWN_JOB, "east", OWN_TIME.0, Some(OWN_TIME.1), &["0", "1"]),
         ("bob", BOBS_JOB, "east", OWN_TIME.0, Some("2025-06-02T09:30:00Z"), &["2", "3"]),
         ("bob", "J1003", "east", OWN_TIME.1, None, &["0"]),

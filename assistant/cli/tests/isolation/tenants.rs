@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use reqwest::Method;
 use serde_json::{Value, json};
 use sightline_model::rows::Rows;
 
@@ -121,6 +122,17 @@ async fn called(service: &Service, asker: &str, tool: &str, arguments: &Value) -
     read(service.call(asker, tool, arguments, NOW.parse().unwrap()).send().await.unwrap()).await
 }
 
+/// What this asker is told that it has used so far: queries, rows, bytes.
+async fn used(service: &Service, asker: &str) -> [u64; 3] {
+    let path = format!("/v1/usage?principal={asker}");
+    let (status, text) = read(service.request(asker, Method::GET, &path).send().await.unwrap()).await;
+    assert_eq!(status, 200, "{asker}: {text}");
+    hold(asker, "usage", &text);
+    let usage: Value = serde_json::from_str(&text).unwrap();
+    let lines = usage["usage"].as_array().unwrap();
+    ["queries", "rows_read", "bytes_read"].map(|name| lines.iter().map(|line| line[name].as_u64().unwrap()).sum())
+}
+
 /// Holds that nothing of another tenant stands there.
 fn hold(asker: &str, place: &str, text: &str) {
     for other in TENANTS.into_iter().filter(|tenant| tenant_of(asker) != Some(tenant)) {
@@ -176,6 +188,7 @@ async fn no_body_holds_anything_of_another_tenant(service: &Service) -> BTreeMap
 async fn bodies_of(service: &Service, asker: &'static str) -> BTreeMap<(&'static str, usize), String> {
     let mut bodies = BTreeMap::new();
     let mut own = 0;
+    let used_before = used(service, asker).await;
     for (place, (tool, arguments)) in calls().into_iter().enumerate() {
         let (status, text) = called(service, asker, tool, &arguments).await;
         match asker.split('@').next() {
@@ -193,6 +206,13 @@ async fn bodies_of(service: &Service, asker: &'static str) -> BTreeMap<(&'static
         if asker != "auditor" {
             bodies.insert((asker, place), format!("{status} {}", alike(&text, "")));
         }
+    }
+    // The difference of two looks at one's own usage is what was read in between.
+    let used_after = used(service, asker).await;
+    if asker != "auditor" {
+        assert!(used_after > used_before, "{asker}: {used_after:?}");
+        let between: Vec<u64> = used_after.iter().zip(used_before).map(|(after, before)| after - before).collect();
+        bodies.insert((asker, calls().len()), format!("{between:?}"));
     }
     // Without this the rest could hold because nothing was loaded.
     assert!(own >= 12 || asker == "auditor", "{asker}: only {own} bodies hold rows of its own");

@@ -4,7 +4,10 @@ use jiff::Timestamp;
 use rusqlite::{Connection, OptionalExtension as _, Row, named_params};
 use serde::Serialize;
 use serde_json::Value;
+use sightline_model::{Principal, QuestionId};
 
+use super::keep::title;
+use super::rights::{RIGHTS_CHANGED, Rights};
 use super::{Answers, AnswersError, Feedback, Verdict, fold};
 
 /// The most conversations of a page.
@@ -61,8 +64,11 @@ pub struct AnswerEntry {
     pub at: Timestamp,
     /// The question.
     pub question: String,
-    /// The answer as it was sent.
-    pub answer: Value,
+    /// The answer as it was sent; null where it is withheld.
+    pub answer: Option<Value>,
+    /// Why the answer is withheld: its asker no longer has the rights with which it was got.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub withheld: Option<&'static str>,
     /// What was thought of it.
     pub feedback: Option<Feedback>,
 }
@@ -126,14 +132,15 @@ impl Answers {
         Ok(Conversations { conversations, next_cursor })
     }
 
-    /// One of this principal's conversations with its latest answers, or those before a cursor.
+    /// One of this principal's conversations with its latest answers, or those before a cursor. An answer that was got with rights
+    /// that the principal no longer has is withheld; its question, which is the asker's own, is not.
     ///
     /// # Errors
     /// When the cursor is none of ours or the database fails.
     pub fn conversation(
         &self,
         id: &str,
-        principal: &str,
+        principal: &Principal,
         cursor: Option<&str>,
     ) -> Result<Option<ConversationFile>, AnswersError> {
         let cursor = cursor.map(Cursor::parse).transpose()?;
@@ -144,10 +151,10 @@ impl Answers {
                         (SELECT count(*) FROM answer WHERE conversation_id = conversation.id)
                  FROM conversation WHERE id = ?1 AND principal = ?2",
             )?
-            .query_row((id, principal), RawLine::read)
+            .query_row((id, &principal.id), RawLine::read)
             .optional()?;
         let Some(line) = line else { return Ok(None) };
-        let (entries, next_cursor) = entries(&database, id, cursor.as_ref())?;
+        let (entries, next_cursor) = entries(&database, id, principal, cursor.as_ref())?;
         Ok(Some(ConversationFile { line: line.line()?, entries, next_cursor }))
     }
 
@@ -181,14 +188,55 @@ impl Answers {
     }
 }
 
+impl Answers {
+    /// Takes out what is kept of these questions: text, answer, evidence and feedback. A conversation that is empty then goes too;
+    /// any other is called by the first question that is left. Gives back how many answers went.
+    ///
+    /// # Errors
+    /// When the database fails.
+    pub fn erase_questions(&self, questions: &[QuestionId]) -> Result<u64, AnswersError> {
+        let mut database = self.database();
+        let transaction = database.transaction()?;
+        let mut erased: u64 = 0;
+        for question in questions {
+            transaction.execute("DELETE FROM evidence WHERE question_id = ?1", [question.as_str()])?;
+            let gone: Option<String> = transaction
+                .query_row(
+                    "DELETE FROM answer WHERE question_id = ?1 RETURNING conversation_id",
+                    [question.as_str()],
+                    |row| row.get(0),
+                )
+                .optional()?;
+            let Some(conversation) = gone else { continue };
+            erased += 1;
+            let first: Option<String> = transaction
+                .query_row(
+                    "SELECT question FROM answer WHERE conversation_id = ?1 ORDER BY at_ms, id LIMIT 1",
+                    [&conversation],
+                    |row| row.get(0),
+                )
+                .optional()?;
+            match first {
+                Some(first) => transaction
+                    .execute("UPDATE conversation SET title = ?2 WHERE id = ?1", (&conversation, title(&first)))?,
+                None => transaction.execute("DELETE FROM conversation WHERE id = ?1", [&conversation])?,
+            };
+        }
+        transaction.commit()?;
+        fold(&database)?;
+        Ok(erased)
+    }
+}
+
 /// The latest answers before the cursor, in the order they were asked.
 fn entries(
     database: &Connection,
     conversation: &str,
+    reader: &Principal,
     cursor: Option<&Cursor>,
 ) -> Result<(Vec<AnswerEntry>, Option<String>), AnswersError> {
     let mut statement = database.prepare_cached(
-        "SELECT answer.id, question_id, answer.at_ms, question, json, verdict, reason, feedback.at_ms
+        "SELECT answer.id, question_id, answer.at_ms, question, json, verdict, reason, feedback.at_ms, rights
          FROM answer LEFT JOIN feedback ON feedback.answer_id = answer.id
          WHERE conversation_id = :conversation AND (:at IS NULL OR (answer.at_ms, answer.id) < (:at, :id))
          ORDER BY answer.at_ms DESC, answer.id DESC LIMIT :limit",
@@ -202,7 +250,7 @@ fn entries(
     )?;
     let mut entries = Vec::new();
     for row in rows {
-        entries.push(row?.entry()?);
+        entries.push(row?.entry(reader)?);
     }
     let more = entries.len() > ANSWERS_A_PAGE as usize;
     entries.truncate(ANSWERS_A_PAGE as usize);
@@ -257,6 +305,7 @@ struct RawEntry {
     verdict: Option<String>,
     reason: Option<String>,
     feedback_at_ms: Option<i64>,
+    rights: Option<String>,
 }
 
 impl RawEntry {
@@ -270,11 +319,13 @@ impl RawEntry {
             verdict: row.get(5)?,
             reason: row.get(6)?,
             feedback_at_ms: row.get(7)?,
+            rights: row.get(8)?,
         })
     }
 
-    fn entry(self) -> Result<AnswerEntry, AnswersError> {
-        let Self { answer_id, question_id, at_ms, question, json, verdict, reason, feedback_at_ms } = self;
+    fn entry(self, reader: &Principal) -> Result<AnswerEntry, AnswersError> {
+        let Self { answer_id, question_id, at_ms, question, json, verdict, reason, feedback_at_ms, rights } = self;
+        let may_read = Rights::still_had_by(rights.as_deref(), reader);
         let verdict = verdict.as_deref().and_then(Verdict::parse);
         let feedback = match verdict.zip(feedback_at_ms) {
             Some((verdict, at)) => Some(Feedback { verdict, reason, at: Timestamp::from_millisecond(at)? }),
@@ -285,7 +336,8 @@ impl RawEntry {
             question_id,
             at: Timestamp::from_millisecond(at_ms)?,
             question,
-            answer: serde_json::from_str(&json)?,
+            answer: if may_read { Some(serde_json::from_str(&json)?) } else { None },
+            withheld: (!may_read).then_some(RIGHTS_CHANGED),
             feedback,
         })
     }

@@ -3,8 +3,9 @@
 use jiff::Timestamp;
 use rusqlite::{Connection, OptionalExtension as _};
 use serde::Serialize;
-use sightline_model::{Answer, AnswerId, Evidence, Series};
+use sightline_model::{Answer, AnswerId, Evidence, Principal, QuestionId, Series};
 
+use super::rights::Rights;
 use super::{Answers, AnswersError, days_after};
 
 /// The longest title of a conversation, characters: one line of a list.
@@ -17,6 +18,17 @@ pub enum Kept {
     Stored,
     /// Its conversation was deleted while it was being answered, or is somebody else's: nothing of it was kept.
     ConversationGone,
+}
+
+/// Which answer evidence belongs to, and who asked for it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Whose<'a> {
+    /// The answer.
+    pub(crate) answer_id: &'a AnswerId,
+    /// The question, or the typed call.
+    pub(crate) question_id: &'a QuestionId,
+    /// Who asked.
+    pub(crate) asker: &'a Principal,
 }
 
 /// Evidence with its points, as it is served.
@@ -45,11 +57,12 @@ impl Answers {
     pub fn keep(
         &self,
         answer: &Answer,
-        principal: &str,
+        asker: &Principal,
         now: Timestamp,
         continues: bool,
     ) -> Result<Kept, AnswersError> {
         let conversation = answer.conversation_id.as_str();
+        let principal = asker.id.as_str();
         let kept_until = days_after(now, self.keep.conversations).as_second();
         let mut database = self.database();
         let transaction = database.transaction()?;
@@ -75,8 +88,8 @@ impl Answers {
             }
         }
         transaction.execute(
-            "INSERT INTO answer (id, question_id, principal, conversation_id, at_ms, question, json)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+            "INSERT INTO answer (id, question_id, principal, conversation_id, at_ms, question, json, rights)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
             (
                 answer.answer_id.as_str(),
                 answer.audit.question_id.as_str(),
@@ -85,10 +98,12 @@ impl Answers {
                 now.as_millisecond(),
                 &answer.question,
                 serde_json::to_string(answer)?,
+                serde_json::to_string(&Rights::of(asker))?,
             ),
         )?;
         let kept_until = days_after(now, self.keep.evidence);
-        insert_evidence(&transaction, &answer.answer_id, &answer.evidence, principal, kept_until)?;
+        let whose = Whose { answer_id: &answer.answer_id, question_id: &answer.audit.question_id, asker };
+        insert_evidence(&transaction, whose, &answer.evidence, kept_until)?;
         transaction.commit()?;
         Ok(Kept::Stored)
     }
@@ -97,16 +112,15 @@ impl Answers {
     ///
     /// # Errors
     /// When the database fails.
-    pub fn keep_evidence(
+    pub(crate) fn keep_evidence(
         &self,
-        answer_id: &AnswerId,
+        whose: Whose<'_>,
         evidence: &[Evidence],
-        principal: &str,
         now: Timestamp,
     ) -> Result<(), AnswersError> {
         let mut database = self.database();
         let transaction = database.transaction()?;
-        insert_evidence(&transaction, answer_id, evidence, principal, days_after(now, self.keep.evidence))?;
+        insert_evidence(&transaction, whose, evidence, days_after(now, self.keep.evidence))?;
         transaction.commit()?;
         Ok(())
     }
@@ -114,17 +128,19 @@ impl Answers {
 
 fn insert_evidence(
     database: &Connection,
-    answer_id: &AnswerId,
+    whose: Whose<'_>,
     evidence: &[Evidence],
-    principal: &str,
     kept_until: Timestamp,
 ) -> Result<(), AnswersError> {
+    let Whose { answer_id, question_id, asker } = whose;
+    let rights = serde_json::to_string(&Rights::of(asker))?;
     for evidence in evidence {
         let json = serde_json::to_string(&WithPoints { evidence, series: &evidence.series })?;
         let id = format!("{answer_id}.{}", evidence.id);
         database.execute(
-            "INSERT OR REPLACE INTO evidence (id, answer_id, principal, kept_until, json) VALUES (?1, ?2, ?3, ?4, ?5)",
-            (&id, answer_id.as_str(), principal, kept_until.as_second(), &json),
+            "INSERT OR REPLACE INTO evidence (id, answer_id, principal, kept_until, json, rights, question_id)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+            (&id, answer_id.as_str(), &asker.id, kept_until.as_second(), &json, &rights, question_id.as_str()),
         )?;
     }
     Ok(())

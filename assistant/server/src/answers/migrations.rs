@@ -5,7 +5,7 @@ use rusqlite::{Connection, TransactionBehavior};
 use super::AnswersError;
 
 /// Each step makes the format of its place from the one before it. Never changed once released: files out there were made by them.
-const STEPS: [&str; 2] = [
+const STEPS: [&str; 3] = [
     // 1: the points behind citations.
     "CREATE TABLE IF NOT EXISTS evidence (
          id TEXT PRIMARY KEY, principal TEXT NOT NULL, kept_until INTEGER NOT NULL, json TEXT
@@ -32,6 +32,14 @@ const STEPS: [&str; 2] = [
      ALTER TABLE evidence ADD COLUMN answer_id TEXT;
      UPDATE evidence SET answer_id = substr(id, 1, instr(id, '.') - 1);
      CREATE INDEX evidence_by_answer ON evidence (answer_id);",
+    // 3: with which rights an answer was got: of older ones that is not known, and they are not shown any more. To which question
+    // evidence belongs: what is erased of a question goes with its evidence.
+    "ALTER TABLE answer ADD COLUMN rights TEXT;
+     ALTER TABLE evidence ADD COLUMN rights TEXT;
+     ALTER TABLE evidence ADD COLUMN question_id TEXT;
+     UPDATE evidence SET question_id = (SELECT question_id FROM answer WHERE answer.id = evidence.answer_id);
+     CREATE INDEX answer_by_question ON answer (question_id);
+     CREATE INDEX evidence_by_question ON evidence (question_id);",
 ];
 
 /// The newest format: what this program reads and writes.

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
@@ -76,7 +77,7 @@ async fn ask_on(
         (None, None) => stations.assistant.clock.now(),
     };
     let id = || stations.assistant.ids.next();
-    let answers = Answers::open(&config.data_dir, config.keep_days).map_err(failed)?;
+    let answers = Arc::new(Answers::open(&config.data_dir, config.keep_days).map_err(failed)?);
     if let Some(conversation) = &options.conversation
         && !answers.may_continue(conversation, &principal.id).map_err(failed)?
     {
@@ -101,9 +102,9 @@ async fn ask_on(
 }
 
 /// Keeps the answer, and lets go of what is past its days. An answer that cannot be kept is still an answer.
-async fn keep(assistant: &Assistant, answers: &Answers, answer: &Answer, principal: &Principal, continues: bool) {
+async fn keep(assistant: &Assistant, answers: &Arc<Answers>, answer: &Answer, principal: &Principal, continues: bool) {
     let (audit, clock) = (assistant.audit.as_ref(), assistant.clock.as_ref());
-    let kept = match answers.keep(answer, &principal.id, clock.now(), continues) {
+    let kept = match answers.keep(answer, principal, clock.now(), continues) {
         Ok(Kept::Stored) => retention::sweep(answers, audit, clock, "cli").await.map(drop),
         Ok(Kept::ConversationGone) => {
             output::note("· the answer is not kept: its conversation was deleted meanwhile");

@@ -6,11 +6,12 @@ mod erase;
 mod export;
 mod print;
 mod replay;
+mod verify;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use sightline_audit::SqliteAudit;
+use sightline_audit::{Amounts, SqliteAudit};
 use sightline_core::Clock as _;
 use sightline_model::audit::EventKind;
 use sightline_model::{Principal, QuestionId};
@@ -24,10 +25,10 @@ use crate::config::Config;
 use crate::output;
 use crate::policies::PolicyFiles;
 use crate::review::{AuditFiles, ReviewError, Reviewer, SearchQuery, UsageQuery};
-use crate::room::make_data_dir;
 
 pub use erase::EraseOptions;
 pub use export::{ExportFormat, ExportOptions};
+pub use verify::VerifyOptions;
 
 /// What is to be done with the log.
 #[derive(Clone, Debug)]
@@ -37,7 +38,18 @@ pub enum AuditCommand {
     /// Open one question.
     Show(String),
     /// Verify the whole log.
-    Verify,
+    Verify(VerifyOptions),
+    /// Prove one record to somebody who may not see the others.
+    Proof(u64),
+    /// Check such a proof.
+    CheckProof {
+        /// The file that holds it.
+        file: PathBuf,
+        /// The public key, as hex digits.
+        public_key: String,
+    },
+    /// Print the public key.
+    PublicKey,
     /// Write it for other programs.
     Export(ExportOptions),
     /// Run a question's queries again.
@@ -96,22 +108,30 @@ pub async fn audit(
     match command {
         AuditCommand::List(query) => list(&desk()?, query).await,
         AuditCommand::Show(question) => show(&desk()?, &question).await,
-        AuditCommand::Verify => verify(&desk()?).await,
+        AuditCommand::Verify(options) => verify::verify(config, principal, json, options).await,
+        AuditCommand::Proof(seq) => verify::proof(&desk()?, seq).await,
+        AuditCommand::CheckProof { file, public_key } => verify::check_proof(&file, &public_key),
+        AuditCommand::PublicKey => verify::public_key(config),
         AuditCommand::Export(options) => export::export(&desk()?, options).await,
         AuditCommand::Erase(options) => erase::erase(config, &desk()?, options).await,
         AuditCommand::Usage(query) => usage(&desk()?, query).await,
         AuditCommand::Replay { question, bundle } => replay::replay(config, principal, json, &question, bundle).await,
-        AuditCommand::RotateKey => rotate_key(config).await,
+        AuditCommand::RotateKey => rotate_key(config, &desk()?).await,
     }
 }
 
 fn open(config: &Config, principal: Option<&str>, json: bool) -> Result<Desk, CommandError> {
+    let (policies, principal) = who(config, principal)?;
+    let log = audit_log::open_existing(config).map_err(failed)?;
+    Ok(Desk { principal, policies, log, clock: SystemClock::start(), files: AuditFiles::of(config, None), json })
+}
+
+/// The rules, and who reviews.
+fn who(config: &Config, principal: Option<&str>) -> Result<(Policies, Principal), CommandError> {
     let policies =
         PolicyFiles::read(config.policies_dir.as_deref()).and_then(|files| files.policies()).map_err(failed)?;
     let principal = named(config, &policies, principal)?;
-    make_data_dir(&config.data_dir).map_err(failed)?;
-    let log = audit_log::open(config, None).map_err(failed)?;
-    Ok(Desk { principal, policies, log, clock: SystemClock::start(), files: AuditFiles::of(config, None), json })
+    Ok((policies, principal))
 }
 
 /// The principal that `--as` or the configuration names.
@@ -153,30 +173,21 @@ async fn show(desk: &Desk, question: &str) -> Result<(), CommandError> {
     if desk.json { print::json(&record) } else { print::question(&record) }
 }
 
-async fn verify(desk: &Desk) -> Result<(), CommandError> {
-    desk.look(Action::VerifyAudit, EventKind::AuditVerified, BTreeMap::new()).await?;
-    let found = desk.files.verify().await.map_err(told)?;
-    if desk.json {
-        print::json(&found)?
-    } else {
-        print::verification(&found)?
-    }
-    if found.whole { Ok(()) } else { Err(CommandError::Failed("the audit log is broken; keep it as it is".to_owned())) }
-}
-
 async fn usage(desk: &Desk, query: UsageQuery) -> Result<(), CommandError> {
     let filter = query.filter().map_err(told)?;
     desk.look(Action::ReadAllUsage, EventKind::AuditRead, query.detail()).await?;
-    let usage = desk.files.read(move |reader| Ok(reader.usage(&filter)?)).await.map_err(told)?;
+    let usage = desk.files.read(move |reader| Ok(reader.usage(&filter, Amounts::Exact)?)).await.map_err(told)?;
     if desk.json { print::json(&serde_json::json!({ "usage": usage })) } else { print::usage(&usage) }
 }
 
-/// Makes a new key, has both sign that it follows the old one, and prints its public half. Whoever can read the old key can do it.
-async fn rotate_key(config: &Config) -> Result<(), CommandError> {
-    let at = SystemClock::start().now();
-    let public = audit_log::rotate_key(config, at, "command line").await.map_err(failed)?;
+/// Makes a new key, has both sign that it follows the old one, and prints its public half.
+async fn rotate_key(config: &Config, desk: &Desk) -> Result<(), CommandError> {
+    // The right over other secrets of the service: whoever may make tokens of others may make its key.
+    desk.reviewer().may(Action::ManageTokens).await.map_err(told)?;
+    let at = desk.clock.now();
+    let public = audit_log::rotate_key(config, at, &desk.principal.id).await.map_err(failed)?;
     output::result(&format!(
-        "the log is signed with key {} from here on\npublic key: {public}\nkeep it where the service cannot write; the old one still checks the whole log",
+        "the log is signed with key {} from here on\npublic key: {public}\nkeep it where the service cannot write; the old one still checks the whole log, but trust the new one alone if the old secret may have leaked",
         public.id()
     ))
     .map_err(failed)

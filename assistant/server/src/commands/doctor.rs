@@ -85,6 +85,9 @@ fn audit(config: &Config, copies: Vec<Result<Copied, String>>, report: &mut Repo
     if config.audit_key_file.is_none() {
         report.ok("audit key", "lies in the data folder; set `audit.key_file` to a place the service cannot write, so that the log proves more");
     }
+    if let Ok(Some(key)) = AuditKey::load(&audit_log::key_file(config)) {
+        report.ok("audit public key", &key.public().to_string());
+    }
     let mut readable = Vec::new();
     for copy in copies {
         match copy {
@@ -96,7 +99,15 @@ fn audit(config: &Config, copies: Vec<Result<Copied, String>>, report: &mut Repo
         Ok(AuditReport { verdict: broken @ Verdict::Broken(_), .. }) => report.bad("audit log", &broken.to_string()),
         Ok(whole) => {
             report.ok("audit log", &whole.verdict.to_string());
-            report.ok("audit copies", &format!("{} checkpoints of second places fit", whole.compared));
+            if whole.unproved.is_empty() {
+                report.ok("audit copies", &format!("{} checkpoints of second places fit", whole.compared));
+            } else {
+                report.bad("audit copies", &whole.unproved.join("; "));
+            }
+            for note in &whole.notes {
+                let place = note.seq.map_or_else(String::new, |seq| format!("record {seq}: "));
+                report.ok("audit note", &format!("{place}{}", note.what));
+            }
         }
         Err(error) => report.bad("audit log", &error),
     }

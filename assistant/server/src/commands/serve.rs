@@ -34,6 +34,7 @@ pub async fn serve(config: &Config, with_demo: bool) -> Result<(), CommandError>
     let loaded = if with_demo { Some(demo::load(config, &room).await?) } else { None };
     let data = if with_demo { Data::Database(demo::DATABASE) } else { Data::Own };
     let stations = Stations::open_in(config, room, data).await.map_err(failed)?;
+    let heartbeat = Heartbeat::start(&stations, config.heartbeat_seconds).await;
     let watch = watch(config, &stations)?;
     let store = IdentityStore::open(&config.data_dir).map_err(failed)?;
     match &loaded {
@@ -48,7 +49,6 @@ pub async fn serve(config: &Config, with_demo: bool) -> Result<(), CommandError>
     let identity = Identity::new(store, &stations.assistant);
     let site = Site::new(config.public_url.as_deref());
     let service = Service::new(Arc::clone(&stations.assistant), Arc::clone(&stations.audit), identity, site, answers);
-    let heartbeat = Heartbeat::start(&stations, config.heartbeat_seconds).await;
     let sweeping = tokio::spawn({
         let service = service.clone();
         let kept = KeptLog { log: Arc::clone(&stations.log), keep_days: config.audit_keep_days };
@@ -66,9 +66,7 @@ pub async fn serve(config: &Config, with_demo: bool) -> Result<(), CommandError>
     serve_http(listener, router(service.clone()), stop).await;
     recording.abort();
     sweeping.abort();
-    if let Some(watch) = watch {
-        watch.abort();
-    }
+    watch.abort();
     service.record_last_counted().await;
     heartbeat.stop().await;
     drop(service);
@@ -89,9 +87,16 @@ async fn record_counted(service: Service) {
 }
 
 /// Keeps the policies up to date with the site's files, if it has its own.
-fn watch(config: &Config, stations: &Stations) -> Result<Option<JoinHandle<()>>, CommandError> {
-    let Some(dir) = config.policies_dir.clone() else { return Ok(None) };
-    let hangups = signal(SignalKind::hangup()).map_err(failed)?;
+fn watch(config: &Config, stations: &Stations) -> Result<JoinHandle<()>, CommandError> {
+    let mut hangups = signal(SignalKind::hangup()).map_err(failed)?;
+    let Some(dir) = config.policies_dir.clone() else {
+        // Without a handler the signal would end the service.
+        return Ok(tokio::spawn(async move {
+            while hangups.recv().await.is_some() {
+                output::note("asked to read the policies again, but `policies.dir` is not set: the shipped ones stay");
+            }
+        }));
+    };
     let assistant = &stations.assistant;
     let watch = PolicyWatch::new(
         dir,
@@ -100,7 +105,7 @@ fn watch(config: &Config, stations: &Stations) -> Result<Option<JoinHandle<()>>,
         Arc::clone(&assistant.audit),
         Arc::clone(&assistant.clock),
     );
-    Ok(Some(tokio::spawn(watch.run(hangups))))
+    Ok(tokio::spawn(watch.run(hangups)))
 }
 
 /// Resolves on Ctrl-C or SIGTERM.

@@ -10,14 +10,16 @@ use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;
 use serde::Serialize;
 use sightline_audit::{Entry, QuestionRecord};
-use sightline_core::{Replay, ReplayError, ReplayRequest, record_cancelled, replay};
+use sightline_core::{Replay, ReplayError, ReplayRequest, replay};
 use sightline_model::audit::{Call, EventKind};
 use sightline_model::{Principal, QuestionId};
 use sightline_policies::{Action, Policies};
+use tokio::sync::watch;
 
 use super::auth::Asker;
-use super::chat::DEADLINE;
+use super::chat::{DEADLINE, StopOnDrop, place};
 use super::problem::Problem;
+use super::progress::{Progress, Running};
 use super::service::Service;
 use crate::review::{AuditFiles, ReviewError, Reviewer, SearchQuery, Verification};
 
@@ -71,8 +73,9 @@ pub(super) async fn verify(
 ) -> Result<Json<Verification>, Problem> {
     let policies = service.assistant().policies.now();
     let reviewer = reviewer(&service, &principal, &policies);
-    reviewer.record(Action::VerifyAudit, EventKind::AuditVerified, BTreeMap::new()).await?;
-    Ok(Json(files(&service)?.verify().await?))
+    reviewer.may(Action::VerifyAudit).await?;
+    let found = files(&service)?.verify().await;
+    Ok(Json(reviewer.record_verified(found).await?))
 }
 
 /// Handles `POST /v1/audit/{id}/replay`.
@@ -81,33 +84,61 @@ pub(super) async fn replay_question(
     Asker(principal): Asker,
     Path(id): Path<String>,
 ) -> Result<Json<Replay>, Problem> {
+    let permit = place(&service)?;
     let policies = service.assistant().policies.now();
     let detail = of_question(&id);
     reviewer(&service, &principal, &policies).record(Action::ReplayAudit, EventKind::AuditReplayed, detail).await?;
     let calls: Vec<Call> = question(&service, &id).await?.records.into_iter().map(|call| call.record).collect();
     let replay_id = QuestionId::new(service.assistant().ids.next());
     let request = ReplayRequest { id: replay_id, of: QuestionId::new(id), calls, reviewer: principal };
+    let (name, who) = (request.id.to_string(), request.reviewer.id.clone());
+    let stopped = service.enter(&name, &who);
+    let stop = StopOnDrop { service: service.clone(), question_id: name, principal: who };
     // A task of its own: a reviewer who goes away must not take the complete record along.
-    let running = tokio::spawn(async move { within_deadline(&service, &request).await });
-    let ended = running.await.map_err(|error| Problem::from(ReviewError::Crashed(error.to_string())))?;
-    ended.map(Json)
+    let replaying = tokio::spawn(async move {
+        let progress = Progress::default();
+        let running = Running { service: &service, id: &request.id, is_planned: false, progress: &progress };
+        let ended = running.work(until_stopped(running, &request, stopped)).await;
+        drop(permit);
+        ended
+    });
+    let crashed = |error: String| Problem::from(ReviewError::Crashed(error));
+    let ended = replaying.await;
+    drop(stop);
+    let ended = ended.map_err(|error| crashed(error.to_string()))?;
+    ended.ok_or_else(|| crashed("the replay panicked".to_owned()))?.map(Json)
 }
 
-async fn within_deadline(service: &Service, request: &ReplayRequest) -> Result<Replay, Problem> {
-    let assistant = service.assistant();
-    match tokio::time::timeout(DEADLINE, replay(assistant, request)).await {
-        Ok(replayed) => replayed.map_err(|error| match error {
-            ReplayError::TooManyQuestions(full) => {
-                Problem::new(StatusCode::TOO_MANY_REQUESTS, full.to_string()).retry_after(full.retry_after_s)
-            }
-            ReplayError::Audit(error) => Problem::audit(&error),
-        }),
-        Err(_) => {
-            let reason = "the replay took longer than two minutes and was stopped";
-            record_cancelled(assistant, &request.id, reason).await;
-            Err(Problem::new(StatusCode::GATEWAY_TIMEOUT, reason).about(request.id.as_str()))
+/// Dropping the line's future stops the query at the engine.
+async fn until_stopped(
+    running: Running<'_>,
+    request: &ReplayRequest,
+    mut stopped: watch::Receiver<bool>,
+) -> Result<Replay, Problem> {
+    let Running { service, progress, .. } = running;
+    let mut replaying = Box::pin(replay(service.assistant(), request, progress));
+    let by_itself = tokio::select! {
+        biased;
+        replayed = &mut replaying => Ok(replayed),
+        _ = stopped.wait_for(|stop| *stop) => Err("the replay was stopped"),
+        () = tokio::time::sleep(DEADLINE) => Err("the replay took longer than two minutes and was stopped"),
+    };
+    let replayed = match by_itself {
+        Ok(replayed) => replayed,
+        // Its complete record is being written: a second one would contradict it.
+        Err(_) if progress.is_closing() => replaying.await,
+        Err(reason) => {
+            drop(replaying);
+            running.cancelled(reason).await;
+            return Err(Problem::new(StatusCode::GATEWAY_TIMEOUT, reason).about(request.id.as_str()));
         }
-    }
+    };
+    replayed.map_err(|error| match error {
+        ReplayError::TooManyQuestions(full) => {
+            Problem::new(StatusCode::TOO_MANY_REQUESTS, full.to_string()).retry_after(full.retry_after_s)
+        }
+        ReplayError::Audit(error) => Problem::audit(&error),
+    })
 }
 
 async fn question(service: &Service, id: &str) -> Result<QuestionRecord, Problem> {

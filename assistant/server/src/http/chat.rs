@@ -2,7 +2,6 @@
 
 use std::convert::Infallible;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use axum::Json;
@@ -15,13 +14,14 @@ use futures::StreamExt as _;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use serde::Deserialize;
-use sightline_core::{AskError, Event, Events, Question, answer_question, record_cancelled};
-use sightline_model::{Answer, ConversationId, Principal, QuestionId};
+use sightline_core::{AskError, Event, Events, Question, answer_question};
+use sightline_model::{Answer, ConversationId, Principal, QuestionId, Read};
 use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot, watch};
 use tokio_stream::wrappers::UnboundedReceiverStream;
 
 use super::auth::Asker;
 use super::problem::Problem;
+use super::progress::{Progress, Running};
 use super::service::Service;
 use crate::answers::Kept;
 
@@ -29,7 +29,7 @@ use crate::answers::Kept;
 pub(super) const DEADLINE: Duration = Duration::from_secs(120);
 
 /// When to ask again where every place for questions is taken, seconds: most answers take less.
-pub(super) const BUSY_RETRY_S: u64 = 5;
+const BUSY_RETRY_S: u64 = 5;
 
 /// The body of a question.
 #[derive(Debug, Deserialize)]
@@ -47,20 +47,21 @@ pub(super) struct ChatRequest {
 
 /// How a question ended.
 enum Ended {
-    Answered(Box<Answer>),
+    Answered(Arc<Answer>),
     Failed(AskError),
     Stopped(&'static str),
+    Crashed,
 }
 
 /// Sends events into a channel. Nobody listening is no fault.
 struct Channel {
     events: mpsc::UnboundedSender<Event>,
-    closing: AtomicBool,
+    progress: Progress,
 }
 
 impl Channel {
     fn new(events: mpsc::UnboundedSender<Event>) -> Self {
-        Self { events, closing: AtomicBool::new(false) }
+        Self { events, progress: Progress::default() }
     }
 
     fn send(&self, event: Event) {
@@ -82,7 +83,11 @@ impl Events for Channel {
     }
 
     fn closing(&self) {
-        self.closing.store(true, Ordering::Release);
+        self.progress.closing();
+    }
+
+    fn read(&self, exactly: Read) {
+        self.progress.read(exactly);
     }
 }
 
@@ -115,7 +120,7 @@ pub(super) async fn chat(
     body: Result<Json<ChatRequest>, JsonRejection>,
 ) -> Result<Response, Problem> {
     let Json(request) = body.map_err(|rejection| Problem::new(rejection.status(), unreadable(&rejection)))?;
-    let started = start(&service, principal, request)?;
+    let started = start(&service, principal, request).await?;
     let wants_events =
         headers.get(header::ACCEPT).and_then(|v| v.to_str().ok()).is_some_and(|v| v.contains("text/event-stream"));
     if wants_events { stream(started).await } else { wait(started).await }
@@ -152,16 +157,21 @@ fn unreadable(rejection: &JsonRejection) -> String {
     }
 }
 
-/// Checks the request, enters the question as running and begins to answer it on a task of its own.
-fn start(service: &Service, principal: Principal, request: ChatRequest) -> Result<Started, Problem> {
-    let permit = Arc::clone(service.slots()).try_acquire_owned().map_err(|_| {
+/// A place among all that is answered at once.
+pub(super) fn place(service: &Service) -> Result<OwnedSemaphorePermit, Problem> {
+    Arc::clone(service.slots()).try_acquire_owned().map_err(|_| {
         Problem::new(
             StatusCode::SERVICE_UNAVAILABLE,
             "too many questions are being answered at once; ask again in a few seconds",
         )
         .retry_after(BUSY_RETRY_S)
-    })?;
-    let (question, continues) = question(service, principal, request)?;
+    })
+}
+
+/// Checks the request, enters the question as running and begins to answer it on a task of its own.
+async fn start(service: &Service, principal: Principal, request: ChatRequest) -> Result<Started, Problem> {
+    let permit = place(service)?;
+    let (question, continues) = question(service, principal, request).await?;
     let question_id = question.id.to_string();
     let asker = question.principal.id.clone();
     let stopped = service.enter(&question_id, &asker);
@@ -170,20 +180,21 @@ fn start(service: &Service, principal: Principal, request: ChatRequest) -> Resul
     let stop = StopOnDrop { service: service.clone(), question_id: question_id.clone(), principal: asker };
     let service = service.clone();
     tokio::spawn(async move {
-        let end = run(&service, &question, continues, Channel::new(send_event), stopped, permit).await;
-        service.leave(question.id.as_str());
-        drop(send_end.send(end));
+        let channel = Channel::new(send_event);
+        let running = Running { service: &service, id: &question.id, is_planned: true, progress: &channel.progress };
+        let end = running.work(run(running, &question, continues, &channel, stopped, permit)).await;
+        drop(send_end.send(end.unwrap_or(Ended::Crashed)));
     });
     Ok(Started { question_id, events, ended, stop })
 }
 
 /// The question, and whether it continues a conversation.
-fn question(service: &Service, principal: Principal, request: ChatRequest) -> Result<(Question, bool), Problem> {
+async fn question(service: &Service, principal: Principal, request: ChatRequest) -> Result<(Question, bool), Problem> {
     let (as_of, time_zone) = instant_and_zone(service, request.as_of, request.time_zone.as_deref())?;
     let continues = request.conversation_id.is_some();
     let conversation_id = match request.conversation_id {
         Some(id) if id.len() <= 64 && id.chars().all(|c| c.is_ascii_alphanumeric() || c == '-') => {
-            own_conversation(service, &id, &principal)?;
+            own_conversation(service, &id, &principal).await?;
             id
         }
         Some(_) => {
@@ -206,8 +217,9 @@ fn question(service: &Service, principal: Principal, request: ChatRequest) -> Re
 }
 
 /// A question joins a conversation of its asker's own; one of somebody else is told like one that does not exist.
-fn own_conversation(service: &Service, id: &str, principal: &Principal) -> Result<(), Problem> {
-    match service.answers().may_continue(id, &principal.id) {
+async fn own_conversation(service: &Service, id: &str, principal: &Principal) -> Result<(), Problem> {
+    let (id, who) = (id.to_owned(), principal.id.clone());
+    match service.answers().ask(move |answers| answers.may_continue(&id, &who)).await {
         Ok(true) => Ok(()),
         Ok(false) => Err(Problem::new(
             StatusCode::NOT_FOUND,
@@ -246,31 +258,34 @@ fn unprocessable(detail: String) -> Problem {
 
 /// Answers, unless it is stopped first. Dropping the line's future stops the query at the engine.
 async fn run(
-    service: &Service,
+    running: Running<'_>,
     question: &Question,
     continues: bool,
-    events: Channel,
+    events: &Channel,
     mut stopped: watch::Receiver<bool>,
     _permit: OwnedSemaphorePermit,
 ) -> Ended {
-    let assistant = service.assistant();
-    let mut answering = Box::pin(answer_question(assistant, question, &events));
-    let reason = tokio::select! {
+    let service = running.service;
+    let mut answering = Box::pin(answer_question(service.assistant(), question, events));
+    let by_itself = tokio::select! {
         biased;
-        answered = &mut answering => return ended(service, question, continues, &events, answered),
-        _ = stopped.wait_for(|stop| *stop) => "the question was stopped",
-        () = tokio::time::sleep(DEADLINE) => "the question took longer than two minutes and was stopped; ask about a shorter time range",
+        answered = &mut answering => Ok(answered),
+        _ = stopped.wait_for(|stop| *stop) => Err("the question was stopped"),
+        () = tokio::time::sleep(DEADLINE) => Err("the question took longer than two minutes and was stopped; ask about a shorter time range"),
     };
-    if events.closing.load(Ordering::Acquire) {
-        let answered = answering.await;
-        return ended(service, question, continues, &events, answered);
-    }
-    drop(answering);
-    record_cancelled(assistant, &question.id, reason).await;
-    Ended::Stopped(reason)
+    let answered = match by_itself {
+        Ok(answered) => answered,
+        Err(_) if events.progress.is_closing() => answering.await,
+        Err(reason) => {
+            drop(answering);
+            running.cancelled(reason).await;
+            return Ended::Stopped(reason);
+        }
+    };
+    ended(service, question, continues, events, answered).await
 }
 
-fn ended(
+async fn ended(
     service: &Service,
     question: &Question,
     continues: bool,
@@ -279,18 +294,20 @@ fn ended(
 ) -> Ended {
     match answered {
         Ok(answer) => {
-            keep(service, &answer, &question.principal, continues);
-            events.send(Event::Answer(Box::new(answer.clone())));
-            Ended::Answered(Box::new(answer))
+            let answer = Arc::new(answer);
+            keep(service, &answer, &question.principal, continues).await;
+            events.send(Event::Answer(Box::new(answer.as_ref().clone())));
+            Ended::Answered(answer)
         }
         Err(error) => Ended::Failed(error),
     }
 }
 
 /// An answer that cannot be kept is still an answer; it cannot be looked at later, and the log says why.
-fn keep(service: &Service, answer: &Answer, principal: &Principal, continues: bool) {
+async fn keep(service: &Service, answer: &Arc<Answer>, asker: &Principal, continues: bool) {
     let now = service.assistant().clock.now();
-    match service.answers().keep(answer, &principal.id, now, continues) {
+    let (keeping, asker) = (Arc::clone(answer), asker.clone());
+    match service.answers().ask(move |answers| answers.keep(&keeping, &asker, now, continues)).await {
         Ok(Kept::Stored) => {}
         Ok(Kept::ConversationGone) => {
             tracing::info!(answer_id = %answer.answer_id, "an answer was not kept: its conversation was deleted meanwhile");
@@ -304,10 +321,10 @@ async fn wait(started: Started) -> Result<Response, Problem> {
     let ended = ended.await;
     drop((events, stop));
     match ended {
-        Ok(Ended::Answered(answer)) => Ok(Json(*answer).into_response()),
+        Ok(Ended::Answered(answer)) => Ok(Json(answer.as_ref()).into_response()),
         Ok(Ended::Failed(error)) => Err(Problem::of(&error).about(&question_id)),
         Ok(Ended::Stopped(reason)) => Err(Problem::new(StatusCode::GATEWAY_TIMEOUT, reason).about(&question_id)),
-        Err(_) => Err(crashed().about(&question_id)),
+        Ok(Ended::Crashed) | Err(_) => Err(crashed().about(&question_id)),
     }
 }
 
@@ -327,7 +344,7 @@ async fn stream(mut started: Started) -> Result<Response, Problem> {
             Ok(Ended::Answered(_)) => return None,
             Ok(Ended::Failed(error)) => Problem::of(&error),
             Ok(Ended::Stopped(reason)) => Problem::new(StatusCode::GATEWAY_TIMEOUT, reason),
-            Err(_) => crashed(),
+            Ok(Ended::Crashed) | Err(_) => crashed(),
         };
         Some(sse("error", &problem.about(&question_id)))
     })

@@ -35,7 +35,8 @@ pub(super) async fn list(
     Query(page): Query<PageQuery>,
 ) -> Result<Json<Conversations>, Problem> {
     let limit = page.limit.unwrap_or(A_PAGE);
-    let found = service.answers().conversations(&principal.id, page.cursor.as_deref(), limit);
+    let found =
+        service.answers().ask(move |answers| answers.conversations(&principal.id, page.cursor.as_deref(), limit)).await;
     found.map(Json).map_err(|error| unavailable(&error))
 }
 
@@ -46,7 +47,8 @@ pub(super) async fn open(
     Path(id): Path<String>,
     Query(page): Query<PageQuery>,
 ) -> Result<Json<ConversationFile>, Problem> {
-    let found = service.answers().conversation(&id, &principal.id, page.cursor.as_deref());
+    let found =
+        service.answers().ask(move |answers| answers.conversation(&id, &principal, page.cursor.as_deref())).await;
     found.map_err(|error| unavailable(&error))?.map(Json).ok_or_else(unknown)
 }
 
@@ -73,8 +75,12 @@ pub(super) async fn delete_all(
 
 /// The record first: what was deleted cannot be asked afterwards.
 async fn delete_and_record(service: &Service, principal: &str, id: Option<&str>) -> Result<u64, Problem> {
-    let answers = service.answers();
-    let count = answers.count_conversations(principal, id).map_err(|error| unavailable(&error))?;
+    let (whose, which) = (principal.to_owned(), id.map(str::to_owned));
+    let (count, whose, which) = service
+        .answers()
+        .ask(move |answers| Ok((answers.count_conversations(&whose, which.as_deref())?, whose, which)))
+        .await
+        .map_err(|error| unavailable(&error))?;
     if count == 0 && id.is_some() {
         return Ok(0);
     }
@@ -87,7 +93,8 @@ async fn delete_and_record(service: &Service, principal: &str, id: Option<&str>)
         .record(EventKind::ConversationsDeleted, principal, EventOutcome::Done, detail.into())
         .await
         .map_err(|error| Problem::audit(&error))?;
-    answers.delete_conversations(principal, id).map_err(|error| unavailable(&error))
+    let deleted = service.answers().ask(move |answers| answers.delete_conversations(&whose, which.as_deref())).await;
+    deleted.map_err(|error| unavailable(&error))
 }
 
 fn unknown() -> Problem {
@@ -97,7 +104,11 @@ fn unknown() -> Problem {
 fn unavailable(error: &AnswersError) -> Problem {
     match error {
         AnswersError::Cursor => Problem::new(StatusCode::UNPROCESSABLE_ENTITY, error.to_string()),
-        AnswersError::Database(_) | AnswersError::Newer { .. } | AnswersError::Json(_) | AnswersError::Time(_) => {
+        AnswersError::Database(_)
+        | AnswersError::Newer { .. }
+        | AnswersError::Json(_)
+        | AnswersError::Time(_)
+        | AnswersError::Crashed(_) => {
             tracing::error!(%error, "conversations could not be looked up");
             Problem::new(
                 StatusCode::SERVICE_UNAVAILABLE,

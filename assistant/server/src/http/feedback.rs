@@ -43,7 +43,9 @@ pub(super) async fn feedback(
         let detail = format!("the reason is longer than {MAX_REASON} characters; say it shorter");
         return Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, detail));
     }
-    if !service.answers().is_own_answer(&answer_id, &principal.id).map_err(|error| unavailable(&error))? {
+    let (answer, who) = (answer_id.clone(), principal.id.clone());
+    let is_own = service.answers().ask(move |answers| answers.is_own_answer(&answer, &who)).await;
+    if !is_own.map_err(|error| unavailable(&error))? {
         return Err(unknown());
     }
     // The reason's text stays with the answer, where it can be deleted; the log holds that there was feedback.
@@ -57,7 +59,7 @@ pub(super) async fn feedback(
         .await
         .map_err(|error| Problem::audit(&error))?;
     let given = Feedback { verdict, reason, at: service.assistant().clock.now() };
-    let kept = service.answers().give_feedback(&answer_id, &principal.id, &given);
+    let kept = service.answers().ask(move |answers| answers.give_feedback(&answer_id, &principal.id, &given)).await;
     if kept.map_err(|error| unavailable(&error))? { Ok(StatusCode::NO_CONTENT) } else { Err(unknown()) }
 }
 

@@ -28,7 +28,7 @@ struct Inner {
     identity: Identity,
     denials: Denials,
     site: Site,
-    answers: Answers,
+    answers: Arc<Answers>,
     running: Mutex<HashMap<String, Running>>,
     slots: Arc<Semaphore>,
 }
@@ -50,6 +50,7 @@ impl Service {
     ) -> Self {
         let slots = Arc::new(Semaphore::new(MAX_QUESTIONS));
         let denials = Denials::default();
+        let answers = Arc::new(answers);
         Self {
             inner: Arc::new(Inner {
                 assistant,
@@ -126,7 +127,7 @@ impl Service {
     }
 
     /// The answers whose evidence can still be looked at.
-    pub fn answers(&self) -> &Answers {
+    pub fn answers(&self) -> &Arc<Answers> {
         &self.inner.answers
     }
 

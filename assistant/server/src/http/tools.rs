@@ -1,7 +1,6 @@
 //! `GET /v1/tools`: the tools this principal may call; `POST /v1/tools/{name}`: one typed call, its body being the arguments.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use axum::Json;
 use axum::extract::rejection::{JsonRejection, QueryRejection};
@@ -12,14 +11,16 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use sightline_core::{CallError, Event, Events, ToolAnswer, TypedCall, call_tool, callable, record_cancelled};
+use sightline_core::{CallError, ToolAnswer, TypedCall, call_tool, callable};
 use sightline_model::{Principal, QuestionId};
 use tokio::sync::{OwnedSemaphorePermit, watch};
 
 use super::auth::Asker;
-use super::chat::{BUSY_RETRY_S, DEADLINE, StopOnDrop, instant_and_zone};
+use super::chat::{DEADLINE, StopOnDrop, instant_and_zone, place};
 use super::problem::Problem;
+use super::progress::{Progress, Running};
 use super::service::Service;
+use crate::answers::Whose;
 
 /// What stands in the query string: the body is the arguments and nothing else.
 #[derive(Debug, Deserialize)]
@@ -69,13 +70,7 @@ pub(super) async fn call(
     })?;
     let Json(arguments) = body.map_err(|rejection| Problem::new(rejection.status(), unreadable(&rejection)))?;
     let call = typed_call(&service, principal, name, arguments, parameters)?;
-    let permit = Arc::clone(service.slots()).try_acquire_owned().map_err(|_| {
-        Problem::new(
-            StatusCode::SERVICE_UNAVAILABLE,
-            "too many questions are being answered at once; call again in a few seconds",
-        )
-        .retry_after(BUSY_RETRY_S)
-    })?;
+    let permit = place(&service)?;
     let (call_id, caller) = (call.id.to_string(), call.principal.id.clone());
     let stopped = service.enter(&call_id, &caller);
     let stop = StopOnDrop { service: service.clone(), question_id: call_id.clone(), principal: caller };
@@ -83,9 +78,9 @@ pub(super) async fn call(
     let ended = tokio::spawn(run(service, call, stopped, permit)).await;
     drop(stop);
     match ended {
-        Ok(Ok(answer)) => Ok(Json(*answer).into_response()),
-        Ok(Err(problem)) => Err(problem.about(&call_id)),
-        Err(_) => {
+        Ok(Some(Ok(answer))) => Ok(Json(answer.as_ref()).into_response()),
+        Ok(Some(Err(problem))) => Err(problem.about(&call_id)),
+        Ok(None) | Err(_) => {
             let detail = "the call failed inside Sightline; report the question id";
             Err(Problem::new(StatusCode::INTERNAL_SERVER_ERROR, detail).about(&call_id))
         }
@@ -123,65 +118,65 @@ fn typed_call(
     Ok(TypedCall { id, tool, arguments, principal, entrance: "http", as_of, time_zone })
 }
 
-/// Remembers that the complete record is being written: from then on the call is let end.
-#[derive(Default)]
-struct Closing(AtomicBool);
-
-impl Events for Closing {
-    fn emit(&self, _: Event) {}
-
-    fn closing(&self) {
-        self.0.store(true, Ordering::Release);
-    }
-}
-
-/// Runs the call, unless it is stopped first. Dropping the line's future stops the query at the engine.
+/// Runs the call, unless it is stopped first; none when it panicked.
 async fn run(
     service: Service,
     call: TypedCall,
     stopped: watch::Receiver<bool>,
     permit: OwnedSemaphorePermit,
-) -> Result<Box<ToolAnswer>, Problem> {
-    let ended = until_stopped(&service, &call, stopped).await;
-    service.leave(call.id.as_str());
+) -> Option<Result<Arc<ToolAnswer>, Problem>> {
+    let progress = Progress::default();
+    let running = Running { service: &service, id: &call.id, is_planned: false, progress: &progress };
+    let ended = running.work(until_stopped(running, &call, stopped)).await;
     drop(permit);
     ended
 }
 
+/// Dropping the line's future stops the query at the engine.
 async fn until_stopped(
-    service: &Service,
+    running: Running<'_>,
     call: &TypedCall,
     mut stopped: watch::Receiver<bool>,
-) -> Result<Box<ToolAnswer>, Problem> {
-    let assistant = service.assistant();
-    let closing = Closing::default();
-    let mut calling = Box::pin(call_tool(assistant, call, &closing));
-    let reason = tokio::select! {
+) -> Result<Arc<ToolAnswer>, Problem> {
+    let Running { service, progress, .. } = running;
+    let mut calling = Box::pin(call_tool(service.assistant(), call, progress));
+    let by_itself = tokio::select! {
         biased;
-        answered = &mut calling => return ended(service, call, answered),
-        _ = stopped.wait_for(|stop| *stop) => "the call was stopped",
-        () = tokio::time::sleep(DEADLINE) => "the call took longer than two minutes and was stopped; ask about a shorter time range",
+        answered = &mut calling => Ok(answered),
+        _ = stopped.wait_for(|stop| *stop) => Err("the call was stopped"),
+        () = tokio::time::sleep(DEADLINE) => Err("the call took longer than two minutes and was stopped; ask about a shorter time range"),
     };
-    if closing.0.load(Ordering::Acquire) {
-        let answered = calling.await;
-        return ended(service, call, answered);
-    }
-    drop(calling);
-    record_cancelled(assistant, &call.id, reason).await;
-    Err(Problem::new(StatusCode::GATEWAY_TIMEOUT, reason))
+    let answered = match by_itself {
+        Ok(answered) => answered,
+        Err(_) if progress.is_closing() => calling.await,
+        Err(reason) => {
+            drop(calling);
+            running.cancelled(reason).await;
+            return Err(Problem::new(StatusCode::GATEWAY_TIMEOUT, reason));
+        }
+    };
+    ended(service, call, answered).await
 }
 
 /// An answer whose evidence cannot be kept is still an answer; its points cannot be looked at later, and the log says why.
-fn ended(
+async fn ended(
     service: &Service,
     call: &TypedCall,
     answered: Result<ToolAnswer, CallError>,
-) -> Result<Box<ToolAnswer>, Problem> {
+) -> Result<Arc<ToolAnswer>, Problem> {
     let answer = answered.map_err(|error| Problem::of_call(&error))?;
     let now = service.assistant().clock.now();
-    let kept = service.answers().keep_evidence(&answer.answer_id, &answer.evidence, &call.principal.id, now);
+    let (answer, asker) = (Arc::new(answer), call.principal.clone());
+    let keeping = Arc::clone(&answer);
+    let kept = service
+        .answers()
+        .ask(move |answers| {
+            let whose = Whose { answer_id: &keeping.answer_id, question_id: &keeping.question_id, asker: &asker };
+            answers.keep_evidence(whose, &keeping.evidence, now)
+        })
+        .await;
     if let Err(error) = kept {
         tracing::error!(%error, answer_id = %answer.answer_id, "the evidence of a typed call was not kept");
     }
-    Ok(Box::new(answer))
+    Ok(answer)
 }

@@ -5,7 +5,7 @@ use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, State};
 use axum::http::StatusCode;
 use serde::Serialize;
-use sightline_audit::UsageLine;
+use sightline_audit::{Amounts, UsageLine};
 use sightline_model::audit::{EventKind, EventOutcome};
 use sightline_policies::Action;
 
@@ -48,6 +48,7 @@ pub(super) async fn usage(
     if filter.principal.as_ref() != Some(&principal.id) {
         reviewer.write(EventKind::AuditRead, EventOutcome::Done, query.detail()).await?;
     }
-    let usage = files(&service)?.read(move |reader| Ok(reader.usage(&filter)?)).await?;
+    let amounts = if may_see_all { Amounts::Exact } else { Amounts::Rounded };
+    let usage = files(&service)?.read(move |reader| Ok(reader.usage(&filter, amounts)?)).await?;
     Ok(Json(Usage { usage }))
 }

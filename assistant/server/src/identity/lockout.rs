@@ -164,7 +164,7 @@ mod tests {
             let locked = lockout.guessed(&token("a"), f64::from(guess) * 15_001.0);
             assert_eq!(locked, None, "guess {guess}");
         }
-        for (hour, _) in [(1.0, ()), (2.5, ())] {
+        for hour in [1.0, 2.5] {
             let locks: Vec<u64> = (0..5).filter_map(|_| lockout.guessed(&token("b"), hour * 3_600_000.0)).collect();
             assert_eq!(locks, [60]);
         }

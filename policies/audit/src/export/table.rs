@@ -105,14 +105,41 @@ impl Sink for Table<'_> {
 }
 
 /// The text, with an apostrophe before it where a spreadsheet would begin to calculate: also behind spaces, which some pass over, and
-/// for the wide forms of the signs, which some take for the plain ones. Characters that no spreadsheet shows are taken out.
+/// for the wide forms of the signs, which some take for the plain ones. Where a list is written with semicolons, a spreadsheet may cut
+/// the cell at one, or at a tab or a line's end, and quotes do not hold it back: what stands behind such a cut counts as a beginning
+/// too. Characters that no spreadsheet shows are taken out.
 fn harmless(text: &str) -> String {
-    let text: String = text.chars().filter(|c| !c.is_control() || matches!(c, '\n' | '\r' | '\t')).collect();
-    let first = text.trim_start_matches(' ').chars().next();
-    match first {
-        Some('=' | '+' | '-' | '@' | '\t' | '\r' | '\n' | '＝' | '＋' | '－' | '＠') => format!("'{text}"),
-        Some(_) | None => text,
+    let mut out = String::with_capacity(text.len());
+    // Whether a spreadsheet may take what comes next for the beginning of a cell.
+    let mut begins = true;
+    let mut blank = String::new();
+    for character in text.chars().filter(|c| !c.is_control() || matches!(c, '\n' | '\r' | '\t')) {
+        match character {
+            ' ' | '"' if begins => blank.push(character),
+            '=' | '+' | '-' | '@' | '＝' | '＋' | '－' | '＠' if begins => {
+                out.push('\'');
+                out.push_str(&std::mem::take(&mut blank));
+                out.push(character);
+                begins = false;
+            }
+            // One that begins the whole cell hides what comes behind it.
+            ';' | '\t' | '\r' | '\n' => {
+                if out.is_empty() && character != ';' {
+                    out.push('\'');
+                }
+                out.push_str(&std::mem::take(&mut blank));
+                out.push(character);
+                begins = true;
+            }
+            other => {
+                out.push_str(&std::mem::take(&mut blank));
+                out.push(other);
+                begins = false;
+            }
+        }
     }
+    out.push_str(&blank);
+    out
 }
 
 #[cfg(test)]
@@ -126,9 +153,6 @@ mod tests {
             "+1",
             "-1",
             "@SUM(A1)",
-            "\t=1",
-            "\r=1",
-            "\n=1",
             "  =1",
             "＝1",
             "＋1",
@@ -139,7 +163,17 @@ mod tests {
         ] {
             assert_eq!(harmless(formula), format!("'{formula}"));
         }
-        for text in ["", "why is J1 slow?", "a=b", "1-2", "'=1", "é"] {
+        for (formula, text) in [
+            ("\t=1", "'\t'=1"),
+            ("\n1", "'\n1"),
+            ("x;=1+1", "x;'=1+1"),
+            ("x; \"=1+1", "x;' \"=1+1"),
+            ("x\t@SUM(A1);-1", "x\t'@SUM(A1);'-1"),
+            ("x\r\n+1", "x\r\n'+1"),
+        ] {
+            assert_eq!(harmless(formula), text);
+        }
+        for text in ["", "why is J1 slow?", "a=b", "1-2", "'=1", "é", "a; b", "x;'=1", "  "] {
             assert_eq!(harmless(text), text);
         }
         assert_eq!(harmless("\u{0}=1"), "'=1");

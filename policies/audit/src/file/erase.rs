@@ -78,7 +78,10 @@ fn has_text_in_the_chain(connection: &Connection, id: &str) -> rusqlite::Result<
     connection
         .prepare_cached(
             "SELECT EXISTS (SELECT 1 FROM record
-               WHERE question_id = ?1 AND kind = 'begin' AND body ->> '$.question' IS NOT NULL)",
+               WHERE question_id = ?1 AND (
+                 (kind = 'begin' AND body ->> '$.question' IS NOT NULL)
+                 OR (kind IN ('call', 'complete') AND body ->> '$.error' IS NOT NULL)
+                 OR (kind = 'call' AND NOT body ->> '$.decision.allowed' AND body ->> '$.decision.reasons' IS NOT NULL)))",
         )?
         .query_row([id], |row| row.get(0))
 }

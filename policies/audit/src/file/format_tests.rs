@@ -23,7 +23,7 @@ fn old_body(kind: &str, record: &impl serde::Serialize) -> String {
 }
 
 /// A log of format 1 with two questions and a checkpoint after the fourth record.
-fn old_log() -> TestLog {
+pub(crate) fn old_log() -> TestLog {
     let test = TestLog::new();
     let Settings { key, new_log_id, .. } = TestLog::settings();
     let shell = Connection::open(test.path()).unwrap();
@@ -61,6 +61,17 @@ fn old_log() -> TestLog {
         )
         .unwrap();
     test
+}
+
+#[test]
+fn a_table_that_a_file_of_an_older_format_has_is_not_hidden_behind_an_empty_one() {
+    let test = TestLog::new();
+    let shell = Connection::open(test.path()).unwrap();
+    schema::migrate(&shell, 2).unwrap();
+    shell.execute("INSERT INTO private VALUES (1, zeroblob(32), 'a text')", []).unwrap();
+    drop(shell);
+    let texts: i64 = test.reader().connection.query_row("SELECT count(*) FROM private", [], |row| row.get(0)).unwrap();
+    assert_eq!(texts, 1);
 }
 
 fn format(test: &TestLog) -> i64 {

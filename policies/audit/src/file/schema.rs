@@ -105,16 +105,28 @@ pub(crate) fn migrate(connection: &Connection, to: i64) -> rusqlite::Result<()> 
 
 /// Lets a log of an older format be read without changing it: the tables that it lacks stand empty beside it.
 pub(crate) fn make_up_missing_tables(connection: &Connection) -> rusqlite::Result<()> {
-    if user_version(connection)? >= FORMAT {
+    let missing: Vec<&str> = LATER_TABLES
+        .iter()
+        .map(|(name, columns)| {
+            let sql = "SELECT count(*) FROM main.sqlite_schema WHERE type = 'table' AND name = ?1";
+            let found: i64 = connection.query_row(sql, [name], |row| row.get(0))?;
+            Ok((found == 0).then_some(*columns))
+        })
+        .filter_map(Result::transpose)
+        .collect::<rusqlite::Result<_>>()?;
+    if user_version(connection)? >= FORMAT || missing.is_empty() {
         return Ok(());
     }
     connection.pragma_update(None, "temp_store", "MEMORY")?;
-    connection.execute_batch(
-        "CREATE TEMP TABLE private (seq, salt, text);
-         CREATE TEMP TABLE segment (segment, first, last, hash, root, previous, at, key, signature);
-         CREATE TEMP TABLE rotation (number, seq, hash, old_key, new_key, old_signature, new_signature);",
-    )
+    missing.into_iter().try_for_each(|columns| connection.execute_batch(&format!("CREATE TEMP TABLE {columns}")))
 }
+
+/// The tables that format 1 lacks. One that is there must not be hidden behind an empty one of the same name.
+const LATER_TABLES: &[(&str, &str)] = &[
+    ("private", "private (seq, salt, text)"),
+    ("segment", "segment (segment, first, last, hash, root, previous, at, key, signature)"),
+    ("rotation", "rotation (number, seq, hash, old_key, new_key, old_signature, new_signature)"),
+];
 
 /// The format of the file. Refuses a file of a newer program, and one that is no log at all.
 pub(crate) fn check_format(connection: &Connection, path: &Path) -> Result<i64, AuditError> {

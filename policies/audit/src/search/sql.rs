@@ -159,9 +159,7 @@ pub(crate) fn statement(search: &Search, span: Span) -> (String, Vec<(&'static s
     }
     let order = if *oldest_first { "ASC" } else { "DESC" };
     let sql = format!(
-        "SELECT b.seq, b.hash, b.body, p.text, b.kind,
-           CASE b.kind WHEN 'begin' THEN (SELECT c.body FROM record c INDEXED BY record_of_question
-             WHERE c.question_id = b.question_id AND c.kind = 'complete' LIMIT 1) END
+        "SELECT b.seq, b.hash, b.body, p.text, b.kind
          FROM record b LEFT JOIN private p ON p.seq = b.seq
          WHERE {} ORDER BY b.seq {order}",
         conditions.join(" AND ")

@@ -18,6 +18,8 @@ pub(super) struct Checkpoints {
     pub(super) keys: Keys,
     /// Those of format 1, by their record.
     old: BTreeMap<u64, SignedHead>,
+    /// How many of those were passed.
+    passed_old: usize,
     /// Those of format 2 in order, each with whether the key that it names signed it.
     segments: Vec<(Checkpoint, bool)>,
     /// How many segments were passed.
@@ -30,11 +32,16 @@ impl Checkpoints {
     pub(super) fn load(connection: &Connection, log_id: &[u8; 16], keys: Keys) -> Result<Self, Stop> {
         let segments = signed(segments(connection, log_id)?);
         let old = old(connection)?;
-        Ok(Self { log_id: *log_id, keys, old, segments, passed: 0, tree: RecordTree::default() })
+        Ok(Self { log_id: *log_id, keys, old, passed_old: 0, segments, passed: 0, tree: RecordTree::default() })
     }
 
     pub(super) fn count(&self) -> u64 {
         (self.segments.len() + self.old.len()) as u64
+    }
+
+    /// Whether a segment was closed yet: only then can a copy hold anything.
+    pub(super) fn has_segments(&self) -> bool {
+        !self.segments.is_empty()
     }
 
     /// The checkpoint of this segment.
@@ -68,6 +75,7 @@ impl Checkpoints {
         if let Some(checkpoint) = self.old.get(&made.seq) {
             check_signed("the checkpoint", checkpoint, &head, self.keys.of_checkpoint(made.seq), &self.log_id)?;
             head.previous = made.seq;
+            self.passed_old = self.passed_old.saturating_add(1);
         }
         if self.segments.get(self.passed).is_some_and(|(next, _)| next.last <= made.seq) {
             self.check_next(Some(&made))?;
@@ -131,7 +139,24 @@ impl Checkpoints {
             let first = signed.head.seq.saturating_add(1);
             return Err(broken(first, "the end was added from outside: nothing signs for it"));
         }
-        check_signed("the head", &signed, made, self.keys.of_head(), &self.log_id)
+        check_signed("the head", &signed, made, self.keys.of_head(), &self.log_id)?;
+        self.check_none_left_over(made)
+    }
+
+    /// Every checkpoint must have had its record: one that no record led to was added from outside.
+    fn check_none_left_over(&self, made: &Head) -> Result<(), Stop> {
+        if self.passed < self.segments.len() {
+            return Err(broken(made.seq, "a checkpoint was added: no record ends its segment"));
+        }
+        if self.passed_old < self.old.len() {
+            return Err(broken(self.old.keys().next().copied(), "a checkpoint was added there: no record leads to it"));
+        }
+        match self.keys.rotations().last() {
+            Some(rotation) if rotation.seq > made.seq => {
+                Err(broken(rotation.seq, "a change of the key was signed for it, and there is no such record"))
+            }
+            Some(_) | None => Ok(()),
+        }
     }
 }
 

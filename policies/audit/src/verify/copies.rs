@@ -21,21 +21,28 @@ pub(super) fn compare(
         }
         let (ours, others): (Vec<&Checkpoint>, Vec<&Checkpoint>) =
             copied.checkpoints.iter().partition(|checkpoint| checkpoint.log_id.0 == *log_id);
-        if let (true, Some(other)) = (ours.is_empty(), others.first()) {
+        // Whoever can write the copy alone can put foreign checkpoints into it; only one that the key signed shows a
+        // log in whose place this one stands.
+        let ours_signed = |other: &&&Checkpoint| {
+            (other.key == *check.key || checkpoints.keys.all().any(|key| *key == other.key)) && other.is_signed()
+        };
+        if let Some(other) = others.iter().find(ours_signed) {
             let what = format!(
-                "copy `{name}` knows nothing of this log, but of log {}: the file was replaced by another, or the copy is not its",
-                other.log_id
+                "the log was replaced: copy `{name}` holds segment {} of log {}, which the same key signed on {}; if that log was moved away on purpose, move the copy away with it",
+                other.segment, other.log_id, other.at
             );
             return Err(broken(None, what));
         }
         if !others.is_empty() {
-            seen.notes.add(None, format!("copy `{name}` also holds {} checkpoints of other logs", others.len()));
+            let what = format!("copy `{name}` also holds {} checkpoints of other logs and other keys", others.len());
+            seen.notes.add(None, what);
         }
+        let before = seen.compared;
         for checkpoint in ours {
-            seen.compared = seen.compared.saturating_add(1);
             let trusted = [checkpoints.keys.of_checkpoint(checkpoint.last), check.key].contains(&&checkpoint.key);
             let stored = checkpoints.segment(checkpoint.segment);
             if stored.is_some_and(|stored| stored.digest() == checkpoint.digest()) {
+                seen.compared = seen.compared.saturating_add(1);
                 continue;
             }
             if !(trusted && checkpoint.is_signed()) {
@@ -44,10 +51,17 @@ pub(super) fn compare(
                 seen.notes.add(None, what);
                 continue;
             }
+            seen.compared = seen.compared.saturating_add(1);
             let found = fault(name, checkpoint, stored.is_some(), made);
             if first.as_ref().is_none_or(|first| found.seq < first.seq) {
                 first = Some(found);
             }
+        }
+        let is_empty = copied.checkpoints.is_empty() && copied.unreadable == 0;
+        if seen.compared == before && (checkpoints.has_segments() || !is_empty) {
+            seen.unproved.push(format!(
+                "copy `{name}` holds no checkpoint of this log, so it does not show whether the end was cut off or the log replaced"
+            ));
         }
     }
     first.map_or(Ok(()), |first| Err(Stop::Broken(first)))

@@ -43,7 +43,7 @@ impl Keys {
         Ok(keys)
     }
 
-    fn all(&self) -> impl Iterator<Item = &PublicKey> {
+    pub(super) fn all(&self) -> impl Iterator<Item = &PublicKey> {
         std::iter::once(&self.first).chain(self.rotations.iter().map(|rotation| &rotation.new))
     }
 

@@ -1,10 +1,13 @@
 //! Remarks beside the verdict: silences, and clocks that went back.
 
+use std::collections::BTreeMap;
+
 use jiff::{SignedDuration, Timestamp};
 use sightline_model::audit::Event;
 
 use super::Note;
 use super::walk::Fields;
+use crate::log::PROCESS;
 
 /// A service that misses so many heartbeats was silent.
 const MISSED: i32 = 3;
@@ -20,8 +23,16 @@ pub(super) struct Notes {
     notes: Vec<Note>,
     more: u64,
     last: Option<Timestamp>,
-    /// How often a heartbeat is due; none while no service runs.
-    heartbeat: Option<SignedDuration>,
+    /// The services that run, by their process: several may write one log, and one of them must not speak for another.
+    services: BTreeMap<String, Service>,
+}
+
+/// A service that has started and not ended.
+struct Service {
+    /// Its last sign of life.
+    last: Timestamp,
+    /// How often one is due.
+    every: SignedDuration,
 }
 
 impl Notes {
@@ -36,7 +47,7 @@ impl Notes {
     /// Passes a record.
     pub(super) fn pass(&mut self, seq: u64, fields: &Fields<'_>, body: &[u8]) {
         let Some(at) = fields.at.as_deref().and_then(|at| at.parse::<Timestamp>().ok()) else { return };
-        self.silence(seq, at);
+        self.silences(seq, at);
         // A call or an ending may come late, after a retry: its time says nothing of the clock.
         let just_now = matches!(fields.kind.as_ref(), "begin" | "event");
         match self.last {
@@ -50,18 +61,24 @@ impl Notes {
         if fields.kind == "event"
             && let Ok(event) = serde_json::from_slice::<Event>(body)
         {
-            self.service(&event);
+            self.service(&event, at);
         }
     }
 
-    fn service(&mut self, event: &Event) {
+    fn service(&mut self, event: &Event, at: Timestamp) {
         use sightline_model::audit::EventKind;
+        let process = event.detail.get(PROCESS).cloned().unwrap_or_default();
         match event.event {
             EventKind::ServiceStarted | EventKind::Heartbeat => {
                 let seconds = event.detail.get(HEARTBEAT_SECONDS).and_then(|seconds| seconds.parse().ok());
-                self.heartbeat = seconds.map(SignedDuration::from_secs).filter(|every| every.is_positive());
+                match seconds.map(SignedDuration::from_secs).filter(|every| every.is_positive()) {
+                    Some(every) => self.services.insert(process, Service { last: at, every }),
+                    None => self.services.remove(&process),
+                };
             }
-            EventKind::ServiceStopped => self.heartbeat = None,
+            EventKind::ServiceStopped => {
+                self.services.remove(&process);
+            }
             EventKind::Login
             | EventKind::Logout
             | EventKind::LoginFailed
@@ -84,11 +101,15 @@ impl Notes {
         }
     }
 
-    fn silence(&mut self, seq: impl Into<Option<u64>>, until: Timestamp) {
-        let (Some(heartbeat), Some(last)) = (self.heartbeat, self.last) else { return };
-        if until.duration_since(last) > heartbeat.saturating_mul(MISSED) {
+    /// Tells of each service once that gave no sign of life for too long; it is heard of again at its next.
+    fn silences(&mut self, seq: impl Into<Option<u64>>, until: Timestamp) {
+        let seq = seq.into();
+        let silent = |service: &Service| until.duration_since(service.last) > service.every.saturating_mul(MISSED);
+        let gone: Vec<(String, Service)> = self.services.extract_if(.., |_, service| silent(service)).collect();
+        for (process, Service { last, every: _ }) in gone {
+            let which = if process.is_empty() { String::new() } else { format!(" (process {process})") };
             let what = format!(
-                "nothing was recorded from {last} to {until}, although the service had not ended in order: it was killed or hung, or its records were kept from the log"
+                "no sign of life of the service{which} from {last} to {until}, although it had not ended in order: it was killed or hung, or its records were kept from the log"
             );
             self.add(seq, what);
         }
@@ -97,7 +118,7 @@ impl Notes {
     /// All of them, with the silence up to now.
     pub(super) fn end(mut self, now: Option<Timestamp>) -> Vec<Note> {
         if let Some(now) = now {
-            self.silence(None, now);
+            self.silences(None, now);
         }
         if self.more > 0 {
             self.notes.push(Note { seq: None, what: format!("and {} notes more", self.more) });

@@ -106,22 +106,46 @@ fn check_row<'a>(
         return Err(broken(seq, "its hashes were changed"));
     };
     let (prev, hash) = (Hash::from_bytes(prev), Hash::from_bytes(hash));
-    if prev.next(seq, body) != hash {
-        let what = match moved_to(connection, head.hash, seq)? {
-            Some(elsewhere) => format!("the order was changed: what was record {seq} stands at {elsewhere}"),
-            None => "its text or its hash was changed".to_owned(),
-        };
-        return Err(broken(seq, what));
-    }
-    if prev != head.hash {
+    match follows(seq, body, prev, hash, head.hash) {
+        Ok(()) => Ok((Head { seq, hash, previous: head.previous }, body)),
+        Err(Misfit::Record) => {
+            let what = match moved_to(connection, head.hash, seq)? {
+                Some(elsewhere) => format!("the order was changed: what was record {seq} stands at {elsewhere}"),
+                None => "its text or its hash was changed".to_owned(),
+            };
+            Err(broken(seq, what))
+        }
         // This record is as it was written, so it is the one before it that is not.
-        return Err(if is_first {
-            broken(seq, "it does not belong to this log: the first record or the id of the log was changed")
-        } else {
-            broken(head.seq, "it was changed and hashed anew: the next record covers another")
-        });
+        Err(Misfit::Before) if is_first => {
+            Err(broken(seq, "it does not belong to this log: the first record or the id of the log was changed"))
+        }
+        Err(Misfit::Before) => Err(broken(head.seq, "it was changed and hashed anew: the next record covers another")),
     }
-    Ok((Head { seq, hash, previous: head.previous }, body))
+}
+
+/// Which of two records is not as it was written.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Misfit {
+    /// The record itself: its text and its hashes do not fit each other.
+    Record,
+    /// The one before it: this one covers another.
+    Before,
+}
+
+/// Whether a record is as it was written and follows the one with the hash `before`.
+pub(crate) fn follows(seq: u64, body: &[u8], prev: Hash, hash: Hash, before: Hash) -> Result<(), Misfit> {
+    if prev.next(seq, body) != hash {
+        Err(Misfit::Record)
+    } else if prev != before {
+        Err(Misfit::Before)
+    } else {
+        Ok(())
+    }
+}
+
+/// Whether a record's text is the one that it commits to.
+pub(crate) fn is_committed(committed: &str, salt: &[u8; 32], text: &[u8]) -> bool {
+    commitment(salt, text).to_string() == committed
 }
 
 /// The record whose text was written as number `seq` after the record of this hash, if it stands elsewhere now.
@@ -175,8 +199,7 @@ impl<'a> Texts<'a> {
             Some(next) if next < seq => Err(broken(next, "a text was added to it")),
             Some(next) if next == seq => {
                 let Some(committed) = committed else { return Err(broken(seq, "a text was added to it")) };
-                let found = self.salt.map(|salt| commitment(&salt, &self.text));
-                if found.map(|hash| hash.to_string()).as_deref() != Some(committed) {
+                if !self.salt.is_some_and(|salt| is_committed(committed, &salt, &self.text)) {
                     return Err(broken(seq, "its question or arguments, or their salt, were changed"));
                 }
                 self.advance()?;

@@ -116,6 +116,9 @@ pub(super) fn verification(found: &Verification) -> Result<(), CommandError> {
     let mut text = format!("{}\n", found.verdict);
     let _infallible =
         writeln!(text, "{} checkpoints; {} of a copy were compared with them", found.checkpoints, found.compared);
+    if let Some(unrecorded) = &found.unrecorded {
+        let _infallible = writeln!(text, "{}", clean(unrecorded));
+    }
     for note in &found.notes {
         let place = note.seq.map_or_else(String::new, |seq| format!("record {seq}: "));
         let _infallible = writeln!(text, "note: {place}{}", clean(&note.what));

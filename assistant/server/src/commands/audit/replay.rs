@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use sightline_core::{ReplayRequest, replay as run_again};
+use sightline_core::{NoEvents, ReplayRequest, replay as run_again};
 use sightline_model::QuestionId;
 use sightline_model::audit::EventKind;
 use sightline_policies::Action;
@@ -56,6 +56,6 @@ async fn on(
         calls: record.records.into_iter().map(|call| call.record).collect(),
         reviewer: principal.clone(),
     };
-    let replayed = run_again(assistant, &request).await.map_err(failed)?;
+    let replayed = run_again(assistant, &request, &NoEvents).await.map_err(failed)?;
     if json { print::json(&replayed) } else { print::replay(&replayed) }
 }

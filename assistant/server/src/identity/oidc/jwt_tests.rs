@@ -84,7 +84,7 @@ async fn one_changed_byte_of_any_part_is_refused() {
 async fn a_token_without_a_signature_or_with_one_that_everybody_can_make_is_refused() {
     let rsa = Pair::rsa();
     let jwk = rsa.jwk("a");
-    let provider = Provider::with(&[jwk.clone()]);
+    let provider = Provider::with(std::slice::from_ref(&jwk));
     let b64 = |text: &[u8]| URL_SAFE_NO_PAD.encode(text);
     let body = b64(claims().to_string().as_bytes());
     for name in ["none", "None", "NONE", ""] {
@@ -98,8 +98,8 @@ async fn a_token_without_a_signature_or_with_one_that_everybody_can_make_is_refu
         assert_eq!(provider.fault(&format!("{message}.{}", b64(tag.as_ref()))).await, JwtFault::Algorithm);
     }
     let signed = rsa.token("a", &claims());
-    let unsigned = &signed[..=signed.rfind('.').unwrap()];
-    assert_eq!(provider.fault(unsigned).await, JwtFault::Signature);
+    let unsigned = format!("{}.", signed.rsplit_once('.').unwrap().0);
+    assert_eq!(provider.fault(&unsigned).await, JwtFault::Signature);
 }
 
 #[tokio::test]
@@ -201,7 +201,7 @@ async fn what_can_be_read_in_two_ways_is_refused() {
     let pair = Pair::ed();
     let provider = Provider::with(&[pair.jwk("a")]);
     let claims = claims().to_string();
-    let twice = format!("{},\"roles\":[\"gpu-readers\"]}}", &claims[..claims.len() - 1]);
+    let twice = format!("{},\"roles\":[\"gpu-readers\"]}}", claims.strip_suffix('}').unwrap());
     let right = r#"{"alg":"EdDSA","kid":"a"}"#;
     for (header, body, fault) in [
         (right, twice.as_str(), JwtFault::Unreadable),
