@@ -47,8 +47,14 @@ pub(super) async fn verify(
         Err(error) => Box::new(Unopened(error.to_string())),
     };
     let clock = SystemClock::start();
-    let reviewer =
-        Reviewer { principal: &principal, policies: &policies, log: log.as_ref(), clock: &clock, entrance: "cli", denials: None };
+    let reviewer = Reviewer {
+        principal: &principal,
+        policies: &policies,
+        log: log.as_ref(),
+        clock: &clock,
+        entrance: "cli",
+        denials: None,
+    };
     end(&reviewer.record_verified(found).await.map_err(told)?, json)
 }
 
