@@ -34,6 +34,14 @@ pub enum AuditError {
         /// What the system said.
         what: String,
     },
+    /// The file was unlinked, moved or replaced while it was open.
+    #[error(
+        "`{path}` was moved or replaced while it was open, or a file beside it was; put it back or restart the service so that a new log begins"
+    )]
+    Moved {
+        /// The file.
+        path: String,
+    },
     /// It is no audit log, or a damaged one.
     #[error("`{path}` is damaged or no audit log; keep it, restore it from a copy and run `sightline audit verify`")]
     Damaged {

@@ -21,9 +21,14 @@ pub(crate) mod erase;
 mod file_tests;
 #[cfg(test)]
 pub(crate) mod format_tests;
+mod place;
+#[cfg(test)]
+mod place_tests;
 pub(crate) mod retain;
 pub(crate) mod rotate;
 pub(crate) mod schema;
+
+use place::{Found, Place};
 
 /// 16 MiB of write-ahead log between two folds into the database: each fold costs two more syncs.
 const FOLD_EVERY_PAGES: i64 = 4_000;
@@ -78,6 +83,7 @@ pub(crate) struct Opening {
 pub(crate) struct LogFile {
     connection: Connection,
     path: PathBuf,
+    place: Place,
     log_id: [u8; 16],
     key: AuditKey,
     checkpoint_every: u64,
@@ -135,9 +141,13 @@ impl LogFile {
             let given = key.public().id();
             return Err(AuditError::OtherKey { path: path.display().to_string(), signed_by, given });
         }
+        // Reading the head has opened the write-ahead log too.
+        let place = Place::of(path)
+            .map_err(|error| AuditError::Open { path: path.display().to_string(), what: error.to_string() })?;
         Ok(Self {
             connection,
             path: path.to_owned(),
+            place,
             log_id,
             key,
             checkpoint_every: checkpoint_every.max(1),
@@ -175,7 +185,8 @@ impl LogFile {
     }
 
     fn transact<T>(&mut self, work: impl FnOnce(&mut Tail<'_>) -> Result<T, Fault>) -> Result<T, Fault> {
-        let Self { connection, path, log_id, key, checkpoint_every, last, last_at, made, key_again } = self;
+        let found = self.look()?;
+        let Self { connection, path, place, log_id, key, checkpoint_every, last, last_at, made, key_again } = self;
         // The write lock comes first: between reading the head and writing the next record no other process may write.
         let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
         let stored = stored_head(&transaction)?;
@@ -193,6 +204,9 @@ impl LogFile {
             return Err(AuditError::OtherKey { path, signed_by: stored.key_id, given }.into());
         }
         if undercut || !(known || stored.is_signed_by(log_id, &signed_by)) {
+            return Err(AuditError::Tampered { path: path.display().to_string(), seq: stored.head.seq }.into());
+        }
+        if found == Found::Written && !is_laid_out(&transaction, log_id, &stored.head)? {
             return Err(AuditError::Tampered { path: path.display().to_string(), seq: stored.head.seq }.into());
         }
         let before = if known { *last_at } else { time_of(&transaction, stored.head.seq)? };
@@ -215,6 +229,8 @@ impl LogFile {
                 ])?;
         }
         transaction.commit()?;
+        // A commit may fold; who writes into the file from here on is another.
+        place.remember();
         *last = Some(head);
         *last_at = at;
         if let Some(new_key) = new_key {
@@ -222,6 +238,18 @@ impl LogFile {
         }
         made.extend(checkpoint);
         Ok(done)
+    }
+
+    /// Nothing is written into files that nobody can find again.
+    fn look(&self) -> Result<Found, Fault> {
+        let found = self.place.look();
+        match found {
+            Found::Same => {}
+            // What SQLite remembers of the file may be there no more.
+            Found::Written => self.connection.execute_batch("PRAGMA shrink_memory")?,
+            Found::Moved => return Err(AuditError::Moved { path: self.path.display().to_string() }.into()),
+        }
+        Ok(found)
     }
 
     /// Folds the write-ahead log into the database, so that what was erased is not left in it.
@@ -234,6 +262,26 @@ impl LogFile {
             );
         }
     }
+}
+
+/// Whether the file holds what the head stands on: this log, and the records of its last two segments. Asked when
+/// somebody else wrote into the file, which may be a copy that was laid over it.
+fn is_laid_out(connection: &Connection, log_id: &[u8; 16], head: &Head) -> rusqlite::Result<bool> {
+    if self::log_id(connection)? != *log_id {
+        return Ok(false);
+    }
+    let from: u64 = connection
+        .prepare_cached("SELECT coalesce((SELECT first FROM segment ORDER BY segment DESC LIMIT 1), 1)")?
+        .query_row([], |row| row.get(0))?;
+    let (records, last): (u64, Option<u64>) = connection
+        .prepare_cached("SELECT count(*), max(seq) FROM record WHERE seq >= ?1")?
+        .query_row([from], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    let hash: Option<[u8; 32]> = connection
+        .prepare_cached("SELECT hash FROM record WHERE seq = ?1")?
+        .query_row([head.seq], |row| row.get(0))
+        .optional()?;
+    let is_there = head.seq == 0 || hash == Some(*head.hash.as_bytes());
+    Ok(is_there && last.unwrap_or(0) == head.seq && records == head.seq.saturating_add(1).saturating_sub(from))
 }
 
 /// The time in this record's text; none for a text that is damaged or for no record.

@@ -64,6 +64,13 @@ impl TestLog {
         self.reader().verify(&Self::public_key()).unwrap()
     }
 
+    /// What another process does that closes or has written much.
+    pub(crate) fn fold(&self) {
+        let shell = Connection::open(self.path()).unwrap();
+        let busy: bool = shell.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0)).unwrap();
+        assert!(!busy);
+    }
+
     /// What a person with the file, a database shell and no key can do.
     pub(crate) fn tamper(&self, sql: &str) {
         let shell = Connection::open(self.path()).unwrap();
