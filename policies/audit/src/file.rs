@@ -252,6 +252,40 @@ impl LogFile {
         Ok(found)
     }
 
+    /// Moves what was committed from the write-ahead log into the database, as far as no reader holds it back; it
+    /// waits for nobody. Says whether all of it is there now: then a copy of the one file is a copy of the log.
+    pub(crate) fn settle(&mut self) -> bool {
+        if !self.may_settle() {
+            return false;
+        }
+        let moved = self.connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |row| {
+            Ok((row.get::<_, bool>(0)?, row.get::<_, i64>(1)?, row.get::<_, i64>(2)?))
+        });
+        match moved {
+            Ok((busy, frames, settled)) => {
+                self.place.remember();
+                !busy && frames == settled
+            }
+            Err(error) => {
+                tracing::warn!(%error, "the audit log's write-ahead log cannot be folded into it; it is tried again");
+                false
+            }
+        }
+    }
+
+    /// What was laid over the database is not mixed with what belongs to it: the next record that is to be written
+    /// says what is wrong.
+    fn may_settle(&self) -> bool {
+        match self.look() {
+            Ok(Found::Same) => true,
+            Ok(Found::Written) => stored_head(&self.connection).is_ok_and(|stored| {
+                self.last.is_none_or(|last| stored.head.seq >= last.seq)
+                    && is_laid_out(&self.connection, &self.log_id, &stored.head).unwrap_or(false)
+            }),
+            Ok(Found::Moved) | Err(_) => false,
+        }
+    }
+
     /// Folds the write-ahead log into the database, so that what was erased is not left in it.
     fn fold(&self) {
         let busy = self.connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get::<_, bool>(0));
