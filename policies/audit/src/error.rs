@@ -100,6 +100,16 @@ pub enum AuditError {
         /// The record that the head names.
         seq: u64,
     },
+    /// What the log needs to go on is gone, or is nothing that this program writes.
+    #[error(
+        "`{path}` was changed from outside: {what}; keep the file, run `sightline audit verify`, then move it away so that a new log begins"
+    )]
+    Changed {
+        /// The log.
+        path: String,
+        /// What is gone or changed.
+        what: String,
+    },
     /// The record cannot be put into canonical form.
     #[error("the record cannot be written: {what}")]
     Record {
@@ -143,7 +153,9 @@ impl AuditError {
             Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Self::Locked { path },
             Some(ErrorCode::CannotOpen) => Self::Open { path, what: "the system refused".to_owned() },
             Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => Self::Damaged { path },
-            _ => Self::Other { path, what: error.to_string() },
+            Some(_) => Self::Other { path, what: error.to_string() },
+            // The database did its part: it holds something else than was written.
+            None => Self::Changed { path, what: format!("what is stored cannot be read ({error})") },
         }
     }
 

@@ -135,8 +135,8 @@ impl LogFile {
         // What is erased is written over, not only let go of.
         connection.pragma_update(None, "secure_delete", true).map_err(failed)?;
 
-        let log_id = log_id(&connection).map_err(failed)?;
-        let signed_by = stored_head(&connection).map_err(failed)?.key_id;
+        let log_id = log_id(&connection).map_err(|error| unreadable(path, "the id of the log", &error))?;
+        let signed_by = signed_head(&connection, path)?.key_id;
         if signed_by != key.public().id() {
             let given = key.public().id();
             return Err(AuditError::OtherKey { path: path.display().to_string(), signed_by, given });
@@ -189,7 +189,7 @@ impl LogFile {
         let Self { connection, path, place, log_id, key, checkpoint_every, last, last_at, made, key_again } = self;
         // The write lock comes first: between reading the head and writing the next record no other process may write.
         let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-        let stored = stored_head(&transaction)?;
+        let stored = signed_head(&transaction, path)?;
         let undercut = last.is_some_and(|last| stored.head.seq < last.seq);
         let known = last.is_some_and(|last| stored.head == last);
         if stored.key_id != key.public().id()
@@ -345,6 +345,29 @@ fn make_private(path: &Path) -> Result<(), AuditError> {
 /// The id that the first record covers.
 pub(crate) fn log_id(connection: &Connection) -> rusqlite::Result<[u8; 16]> {
     connection.query_row("SELECT id FROM log WHERE one = 1", [], |row| row.get(0))
+}
+
+/// The signed head, to write on from.
+fn signed_head(connection: &Connection, path: &Path) -> Result<SignedHead, AuditError> {
+    stored_head(connection).map_err(|error| unreadable(path, "the signed head", &error))
+}
+
+/// The database failed, or holds `what` no more as it was written.
+fn unreadable(path: &Path, what: &str, error: &rusqlite::Error) -> AuditError {
+    match AuditError::sqlite(path, error) {
+        AuditError::Changed { path, what: _ } => {
+            AuditError::Changed { path, what: format!("{what} {}", gone_or_changed(error)) }
+        }
+        other => other,
+    }
+}
+
+/// What was done to a row that is always there.
+pub(crate) fn gone_or_changed(error: &rusqlite::Error) -> &'static str {
+    match error {
+        rusqlite::Error::QueryReturnedNoRows => "was removed",
+        _ => "was changed into something that this program never writes",
+    }
 }
 
 /// The signed head.

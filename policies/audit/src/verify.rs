@@ -104,6 +104,14 @@ fn broken(seq: impl Into<Option<u64>>, what: impl Into<String>) -> Stop {
     Stop::Broken(Broken { seq: seq.into(), what: what.into() })
 }
 
+/// A row that is always there was taken away or changed, or the file cannot be read.
+fn unless_failed(error: rusqlite::Error, what: &str) -> Stop {
+    match error.sqlite_error_code() {
+        Some(_) => Stop::Failed(error),
+        None => broken(None, format!("{what} {}", file::gone_or_changed(&error))),
+    }
+}
+
 /// What was seen up to where the check ended.
 #[derive(Default)]
 struct Seen {
@@ -142,6 +150,7 @@ impl AuditReader {
             Ok(records) => Verdict::Whole { records },
             Err(Stop::Broken(broken)) => Verdict::Broken(broken),
             Err(Stop::Failed(error)) => match AuditError::sqlite(&self.path, &error) {
+                AuditError::Changed { what, .. } => Verdict::Broken(Broken { seq: None, what }),
                 AuditError::Damaged { .. } => {
                     let what = format!("the database file is damaged: {error}");
                     Verdict::Broken(Broken { seq: None, what })
@@ -173,7 +182,7 @@ fn check_all(connection: &Connection, check: &Check<'_>, seen: &mut Seen) -> Res
 }
 
 fn check_records(connection: &Connection, check: &Check<'_>, seen: &mut Seen) -> Result<u64, Stop> {
-    let log_id = file::log_id(connection).map_err(|_error| broken(None, "the id of the log is gone or changed"))?;
+    let log_id = file::log_id(connection).map_err(|error| unless_failed(error, "the id of the log"))?;
     let keys = keys::Keys::load(connection, &log_id, check.key)?;
     let mut checkpoints = checkpoints::Checkpoints::load(connection, &log_id, keys)?;
     seen.checkpoints = checkpoints.count();
