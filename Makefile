@@ -20,6 +20,7 @@ demo: engine ## Builds, loads the demo fleet, serves it, prints the URL, logins 
 test: engine ## Runs every test.
 	cargo fmt --all --check
 	cargo test --workspace --no-fail-fast
+	node --test assistant/web/tests/
 
 check: ## Formats, lints and documents strictly, without running anything.
 	cargo fmt --all --check
@@ -29,9 +30,10 @@ check: ## Formats, lints and documents strictly, without running anything.
 bless: engine ## Accepts the golden files as the code now makes them; read the diff before you commit it.
 	INSTA_UPDATE=always cargo test --workspace
 
-bench: engine ## Prints guard overhead, engine round trip, answer time, and guarded over raw time at 100 M rows.
+bench: engine ## Prints guard overhead, the audit log's pace, engine round trip, answer time, and guarded over raw time at 100 M rows.
 	cargo build --release --package sightline --package sightline-evals
 	cargo bench --package sightline-guard
+	cargo bench --package sightline-audit -- 500000
 	./target/release/bench
 
 # How long each target is fuzzed, seconds.

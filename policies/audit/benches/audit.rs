@@ -81,11 +81,12 @@ fn main() -> Result<(), Box<dyn Error>> {
         })
     })?;
     let seconds = started.elapsed().as_secs_f64();
-    // Each commit syncs the write-ahead log once. Folding it into the database, about every 16 MiB, syncs it once
-    // more, and the database once; an `strace -fc -e fsync,fdatasync` of this counts them all.
+    // Each commit syncs the write-ahead log once. Folding it into the database, at each checkpoint and about every
+    // 16 MiB, syncs it once more, and the database once; an `strace -fc -e fsync,fdatasync` of this counts them all.
     let commits = log.transactions();
     drop(log);
-    let folds = std::fs::metadata(&path)?.len() / (16 << 20) + 1;
+    let checkpoints = AuditReader::open(&path)?.checkpoints(0)?.len() as u64;
+    let folds = std::fs::metadata(&path)?.len() / (16 << 20) + 1 + checkpoints;
     writeln!(
         out,
         "audit: {pairs} begin/complete pairs by {WRITERS} writers in {seconds:.2} s: {:.0} pairs/s, {:.3} fsyncs a pair ({commits} commits, about {folds} folds)",

@@ -34,6 +34,14 @@ pub enum AuditError {
         /// What the system said.
         what: String,
     },
+    /// The file was unlinked, moved or replaced while it was open.
+    #[error(
+        "`{path}` was moved or replaced while it was open, or a file beside it was; put it back or restart the service so that a new log begins"
+    )]
+    Moved {
+        /// The file.
+        path: String,
+    },
     /// It is no audit log, or a damaged one.
     #[error("`{path}` is damaged or no audit log; keep it, restore it from a copy and run `sightline audit verify`")]
     Damaged {
@@ -92,6 +100,16 @@ pub enum AuditError {
         /// The record that the head names.
         seq: u64,
     },
+    /// What the log needs to go on is gone, or is nothing that this program writes.
+    #[error(
+        "`{path}` was changed from outside: {what}; keep the file, run `sightline audit verify`, then move it away so that a new log begins"
+    )]
+    Changed {
+        /// The log.
+        path: String,
+        /// What is gone or changed.
+        what: String,
+    },
     /// The record cannot be put into canonical form.
     #[error("the record cannot be written: {what}")]
     Record {
@@ -135,7 +153,9 @@ impl AuditError {
             Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Self::Locked { path },
             Some(ErrorCode::CannotOpen) => Self::Open { path, what: "the system refused".to_owned() },
             Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => Self::Damaged { path },
-            _ => Self::Other { path, what: error.to_string() },
+            Some(_) => Self::Other { path, what: error.to_string() },
+            // The database did its part: it holds something else than was written.
+            None => Self::Changed { path, what: format!("what is stored cannot be read ({error})") },
         }
     }
 

@@ -21,9 +21,14 @@ pub(crate) mod erase;
 mod file_tests;
 #[cfg(test)]
 pub(crate) mod format_tests;
+mod place;
+#[cfg(test)]
+mod place_tests;
 pub(crate) mod retain;
 pub(crate) mod rotate;
 pub(crate) mod schema;
+
+use place::{Found, Place};
 
 /// 16 MiB of write-ahead log between two folds into the database: each fold costs two more syncs.
 const FOLD_EVERY_PAGES: i64 = 4_000;
@@ -78,6 +83,7 @@ pub(crate) struct Opening {
 pub(crate) struct LogFile {
     connection: Connection,
     path: PathBuf,
+    place: Place,
     log_id: [u8; 16],
     key: AuditKey,
     checkpoint_every: u64,
@@ -129,15 +135,19 @@ impl LogFile {
         // What is erased is written over, not only let go of.
         connection.pragma_update(None, "secure_delete", true).map_err(failed)?;
 
-        let log_id = log_id(&connection).map_err(failed)?;
-        let signed_by = stored_head(&connection).map_err(failed)?.key_id;
+        let log_id = log_id(&connection).map_err(|error| unreadable(path, "the id of the log", &error))?;
+        let signed_by = signed_head(&connection, path)?.key_id;
         if signed_by != key.public().id() {
             let given = key.public().id();
             return Err(AuditError::OtherKey { path: path.display().to_string(), signed_by, given });
         }
+        // Reading the head has opened the write-ahead log too.
+        let place = Place::of(path)
+            .map_err(|error| AuditError::Open { path: path.display().to_string(), what: error.to_string() })?;
         Ok(Self {
             connection,
             path: path.to_owned(),
+            place,
             log_id,
             key,
             checkpoint_every: checkpoint_every.max(1),
@@ -175,10 +185,11 @@ impl LogFile {
     }
 
     fn transact<T>(&mut self, work: impl FnOnce(&mut Tail<'_>) -> Result<T, Fault>) -> Result<T, Fault> {
-        let Self { connection, path, log_id, key, checkpoint_every, last, last_at, made, key_again } = self;
+        let found = self.look()?;
+        let Self { connection, path, place, log_id, key, checkpoint_every, last, last_at, made, key_again } = self;
         // The write lock comes first: between reading the head and writing the next record no other process may write.
         let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-        let stored = stored_head(&transaction)?;
+        let stored = signed_head(&transaction, path)?;
         let undercut = last.is_some_and(|last| stored.head.seq < last.seq);
         let known = last.is_some_and(|last| stored.head == last);
         if stored.key_id != key.public().id()
@@ -193,6 +204,9 @@ impl LogFile {
             return Err(AuditError::OtherKey { path, signed_by: stored.key_id, given }.into());
         }
         if undercut || !(known || stored.is_signed_by(log_id, &signed_by)) {
+            return Err(AuditError::Tampered { path: path.display().to_string(), seq: stored.head.seq }.into());
+        }
+        if found == Found::Written && !is_laid_out(&transaction, log_id, &stored.head)? {
             return Err(AuditError::Tampered { path: path.display().to_string(), seq: stored.head.seq }.into());
         }
         let before = if known { *last_at } else { time_of(&transaction, stored.head.seq)? };
@@ -215,6 +229,8 @@ impl LogFile {
                 ])?;
         }
         transaction.commit()?;
+        // A commit may fold; who writes into the file from here on is another.
+        place.remember();
         *last = Some(head);
         *last_at = at;
         if let Some(new_key) = new_key {
@@ -222,6 +238,52 @@ impl LogFile {
         }
         made.extend(checkpoint);
         Ok(done)
+    }
+
+    /// Nothing is written into files that nobody can find again.
+    fn look(&self) -> Result<Found, Fault> {
+        let found = self.place.look();
+        match found {
+            Found::Same => {}
+            // What SQLite remembers of the file may be there no more.
+            Found::Written => self.connection.execute_batch("PRAGMA shrink_memory")?,
+            Found::Moved => return Err(AuditError::Moved { path: self.path.display().to_string() }.into()),
+        }
+        Ok(found)
+    }
+
+    /// Moves what was committed from the write-ahead log into the database, as far as no reader holds it back; it
+    /// waits for nobody. Says whether all of it is there now: then a copy of the one file is a copy of the log.
+    pub(crate) fn settle(&mut self) -> bool {
+        if !self.may_settle() {
+            return false;
+        }
+        let moved = self.connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |row| {
+            Ok((row.get::<_, bool>(0)?, row.get::<_, i64>(1)?, row.get::<_, i64>(2)?))
+        });
+        match moved {
+            Ok((busy, frames, settled)) => {
+                self.place.remember();
+                !busy && frames == settled
+            }
+            Err(error) => {
+                tracing::warn!(%error, "the audit log's write-ahead log cannot be folded into it; it is tried again");
+                false
+            }
+        }
+    }
+
+    /// What was laid over the database is not mixed with what belongs to it: the next record that is to be written
+    /// says what is wrong.
+    fn may_settle(&self) -> bool {
+        match self.look() {
+            Ok(Found::Same) => true,
+            Ok(Found::Written) => stored_head(&self.connection).is_ok_and(|stored| {
+                self.last.is_none_or(|last| stored.head.seq >= last.seq)
+                    && is_laid_out(&self.connection, &self.log_id, &stored.head).unwrap_or(false)
+            }),
+            Ok(Found::Moved) | Err(_) => false,
+        }
     }
 
     /// Folds the write-ahead log into the database, so that what was erased is not left in it.
@@ -234,6 +296,26 @@ impl LogFile {
             );
         }
     }
+}
+
+/// Whether the file holds what the head stands on: this log, and the records of its last two segments. Asked when
+/// somebody else wrote into the file, which may be a copy that was laid over it.
+fn is_laid_out(connection: &Connection, log_id: &[u8; 16], head: &Head) -> rusqlite::Result<bool> {
+    if self::log_id(connection)? != *log_id {
+        return Ok(false);
+    }
+    let from: u64 = connection
+        .prepare_cached("SELECT coalesce((SELECT first FROM segment ORDER BY segment DESC LIMIT 1), 1)")?
+        .query_row([], |row| row.get(0))?;
+    let (records, last): (u64, Option<u64>) = connection
+        .prepare_cached("SELECT count(*), max(seq) FROM record WHERE seq >= ?1")?
+        .query_row([from], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    let hash: Option<[u8; 32]> = connection
+        .prepare_cached("SELECT hash FROM record WHERE seq = ?1")?
+        .query_row([head.seq], |row| row.get(0))
+        .optional()?;
+    let is_there = head.seq == 0 || hash == Some(*head.hash.as_bytes());
+    Ok(is_there && last.unwrap_or(0) == head.seq && records == head.seq.saturating_add(1).saturating_sub(from))
 }
 
 /// The time in this record's text; none for a text that is damaged or for no record.
@@ -263,6 +345,29 @@ fn make_private(path: &Path) -> Result<(), AuditError> {
 /// The id that the first record covers.
 pub(crate) fn log_id(connection: &Connection) -> rusqlite::Result<[u8; 16]> {
     connection.query_row("SELECT id FROM log WHERE one = 1", [], |row| row.get(0))
+}
+
+/// The signed head, to write on from.
+fn signed_head(connection: &Connection, path: &Path) -> Result<SignedHead, AuditError> {
+    stored_head(connection).map_err(|error| unreadable(path, "the signed head", &error))
+}
+
+/// The database failed, or holds `what` no more as it was written.
+fn unreadable(path: &Path, what: &str, error: &rusqlite::Error) -> AuditError {
+    match AuditError::sqlite(path, error) {
+        AuditError::Changed { path, what: _ } => {
+            AuditError::Changed { path, what: format!("{what} {}", gone_or_changed(error)) }
+        }
+        other => other,
+    }
+}
+
+/// What was done to a row that is always there.
+pub(crate) fn gone_or_changed(error: &rusqlite::Error) -> &'static str {
+    match error {
+        rusqlite::Error::QueryReturnedNoRows => "was removed",
+        _ => "was changed into something that this program never writes",
+    }
 }
 
 /// The signed head.

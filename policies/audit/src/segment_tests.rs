@@ -505,6 +505,24 @@ fn silence_and_a_clock_that_went_back_are_notes_and_break_nothing() {
 }
 
 #[test]
+fn what_was_cut_off_or_broken_is_no_silence() {
+    let test = TestLog::new();
+    let log = test.open();
+    for time in ["2026-05-04T10:00:00Z", "2026-05-04T10:01:00Z", "2026-05-04T10:02:00Z"] {
+        block_on(log.event(event(EventKind::Heartbeat, time))).unwrap();
+    }
+    drop(log);
+    let later = Some(at("2026-05-04T11:30:00Z"));
+    assert_eq!(notes(&examine(&test, &[], later)).len(), 1);
+    for change in ["UPDATE record SET hash = zeroblob(32) WHERE seq = 2", "DELETE FROM record WHERE seq = 3"] {
+        test.tamper(change);
+        let report = examine(&test, &[], later);
+        assert!(matches!(report.verdict, Verdict::Broken(_)), "{change}");
+        assert_eq!(notes(&report), Vec::<String>::new(), "{change}");
+    }
+}
+
+#[test]
 fn a_record_from_before_the_last_is_kept_with_an_event_beside_it() {
     let test = TestLog::new();
     let log = test.open();

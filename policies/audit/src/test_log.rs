@@ -64,6 +64,19 @@ impl TestLog {
         self.reader().verify(&Self::public_key()).unwrap()
     }
 
+    /// What another process does that closes or has written much.
+    pub(crate) fn fold(&self) {
+        let shell = Connection::open(self.path()).unwrap();
+        let busy = || shell.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get::<_, bool>(0)).unwrap();
+        // The log may just fold by itself.
+        let mut tries = 0;
+        while busy() {
+            tries += 1;
+            assert!(tries < 500, "something holds the log back");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+
     /// What a person with the file, a database shell and no key can do.
     pub(crate) fn tamper(&self, sql: &str) {
         let shell = Connection::open(self.path()).unwrap();

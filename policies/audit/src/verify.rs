@@ -2,14 +2,13 @@
 
 use std::fmt;
 use std::path::Path;
-use std::sync::OnceLock;
 
 use jiff::Timestamp;
 use rusqlite::Connection;
 
 use crate::copies::Copied;
 use crate::error::AuditError;
-use crate::file::{self, schema};
+use crate::file;
 use crate::key::PublicKey;
 use crate::reader::{self, AuditReader};
 
@@ -17,6 +16,7 @@ mod checkpoints;
 mod copies;
 mod keys;
 mod notes;
+mod shape;
 pub(crate) mod walk;
 
 pub use notes::HEARTBEAT_SECONDS;
@@ -104,6 +104,14 @@ fn broken(seq: impl Into<Option<u64>>, what: impl Into<String>) -> Stop {
     Stop::Broken(Broken { seq: seq.into(), what: what.into() })
 }
 
+/// A row that is always there was taken away or changed, or the file cannot be read.
+fn unless_failed(error: rusqlite::Error, what: &str) -> Stop {
+    match error.sqlite_error_code() {
+        Some(_) => Stop::Failed(error),
+        None => broken(None, format!("{what} {}", file::gone_or_changed(&error))),
+    }
+}
+
 /// What was seen up to where the check ended.
 #[derive(Default)]
 struct Seen {
@@ -142,6 +150,7 @@ impl AuditReader {
             Ok(records) => Verdict::Whole { records },
             Err(Stop::Broken(broken)) => Verdict::Broken(broken),
             Err(Stop::Failed(error)) => match AuditError::sqlite(&self.path, &error) {
+                AuditError::Changed { what, .. } => Verdict::Broken(Broken { seq: None, what }),
                 AuditError::Damaged { .. } => {
                     let what = format!("the database file is damaged: {error}");
                     Verdict::Broken(Broken { seq: None, what })
@@ -150,14 +159,30 @@ impl AuditReader {
             },
         };
         let Seen { notes, checkpoints, compared, unproved } = seen;
-        Ok(Report { verdict, notes: notes.end(check.now), checkpoints, compared, unproved })
+        // Behind a break there may be records that were cut off: that they are not there is no silence.
+        let now = match verdict {
+            Verdict::Whole { .. } => check.now,
+            Verdict::Broken(_) => None,
+        };
+        Ok(Report { verdict, notes: notes.end(now), checkpoints, compared, unproved })
     }
 }
 
 /// How many records there are, if all is well.
 fn check_all(connection: &Connection, check: &Check<'_>, seen: &mut Seen) -> Result<u64, Stop> {
-    check_shape(connection)?;
-    let log_id = file::log_id(connection).map_err(|_error| broken(None, "the id of the log is gone or changed"))?;
+    let Some(shape::Misshapen { what, tables_stand }) = shape::check(connection)? else {
+        return check_records(connection, check, seen);
+    };
+    // A changed index or a new trigger is a break, and the records may still say which of them it was made for.
+    let found = if tables_stand { check_records(connection, check, seen).err() } else { None };
+    Err(match found {
+        Some(Stop::Broken(Broken { seq, what: found })) => broken(seq, format!("{found}; besides, {what}")),
+        Some(Stop::Failed(_)) | None => broken(None, what),
+    })
+}
+
+fn check_records(connection: &Connection, check: &Check<'_>, seen: &mut Seen) -> Result<u64, Stop> {
+    let log_id = file::log_id(connection).map_err(|error| unless_failed(error, "the id of the log"))?;
     let keys = keys::Keys::load(connection, &log_id, check.key)?;
     let mut checkpoints = checkpoints::Checkpoints::load(connection, &log_id, keys)?;
     seen.checkpoints = checkpoints.count();
@@ -168,35 +193,6 @@ fn check_all(connection: &Connection, check: &Check<'_>, seen: &mut Seen) -> Res
     }
     copies::compare(check, &log_id, &checkpoints, &walked.head, seen)?;
     Ok(walked.records)
-}
-
-/// The tables, indexes and triggers must be those of this format: a changed one could hide records or let them change.
-fn check_shape(connection: &Connection) -> Result<(), Stop> {
-    static NEWEST: OnceLock<Shape> = OnceLock::new();
-    let format: i64 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
-    let found = shape(connection)?;
-    let fits = match NEWEST.get() {
-        Some(newest) if format == schema::FORMAT => found == *newest,
-        Some(_) | None => {
-            let expected = Connection::open_in_memory()?;
-            schema::migrate(&expected, format)?;
-            let expected = shape(&expected)?;
-            let fits = found == expected;
-            if format == schema::FORMAT {
-                let _set_by_another = NEWEST.set(expected);
-            }
-            fits
-        }
-    };
-    if fits { Ok(()) } else { Err(broken(None, "a table, index or trigger of the file was added, removed or changed")) }
-}
-
-/// Everything in the file that has a name, with its definition.
-type Shape = Vec<(String, Option<String>)>;
-
-fn shape(connection: &Connection) -> rusqlite::Result<Shape> {
-    let mut statement = connection.prepare("SELECT name, sql FROM main.sqlite_schema ORDER BY name")?;
-    statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?.collect()
 }
 
 /// Pages and indexes: a damaged index would hide records from lists although the chain is whole.

@@ -102,6 +102,10 @@ fn whatever_is_changed_removed_moved_or_added_is_found_and_named() {
         ),
         ("the head removed", "DELETE FROM head"),
         ("the head's signature", "UPDATE head SET signature = zeroblob(64)"),
+        ("the head's signature is short", "UPDATE head SET signature = x'00'"),
+        ("the head's hash is short", "UPDATE head SET hash = x'00'"),
+        ("the head's number is negative", "UPDATE head SET seq = -5"),
+        ("the head's last checkpoint is negative", "UPDATE head SET previous = -5"),
         ("the head's key", "UPDATE head SET key_id = 'another'"),
         ("a checkpoint removed", "DELETE FROM segment WHERE segment = 2"),
         ("the last checkpoint removed", "DELETE FROM segment WHERE segment = 3"),
@@ -127,6 +131,11 @@ fn whatever_is_changed_removed_moved_or_added_is_found_and_named() {
             "DELETE FROM record WHERE seq <= 4; DELETE FROM private WHERE seq <= 4",
         ),
         ("an index removed", "DROP INDEX record_by_kind"),
+        (
+            "an index replaced and record 5 changed",
+            "DROP INDEX record_by_kind; CREATE INDEX record_by_kind ON record (seq); UPDATE record SET body = replace(body, '120', '121') WHERE seq = 5",
+        ),
+        ("a table added and another changed", "CREATE TABLE extra (a); ALTER TABLE rotation ADD COLUMN b TEXT"),
         (
             "a trigger added",
             "CREATE TRIGGER quiet AFTER INSERT ON record BEGIN DELETE FROM record WHERE seq = new.seq; END",

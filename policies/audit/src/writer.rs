@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::Receiver;
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::time::Duration;
 
 use futures::channel::oneshot;
 use sightline_model::audit::{Event, EventKind, EventOutcome};
@@ -13,6 +14,9 @@ use crate::copying::Copying;
 use crate::error::AuditError;
 use crate::file::LogFile;
 use crate::tail::Entry;
+
+#[cfg(test)]
+mod settle_tests;
 
 /// What the asker of one record is told.
 pub(crate) type Outcome = Result<Head, Arc<AuditError>>;
@@ -33,6 +37,11 @@ pub(crate) enum Job {
 
 /// The most records of one transaction: it bounds how long the first of them waits behind the rest.
 const MAX_BATCH: usize = 1024;
+
+/// A writer that has had nothing to do for so long settles what it wrote.
+const IDLE: Duration = Duration::from_secs(1);
+/// The longest wait between two tries while a reader holds it back.
+const IDLE_AT_MOST: Duration = Duration::from_secs(60);
 
 /// The file, where its checkpoints are copied to, and how often was committed.
 pub(crate) struct Writer {
@@ -65,12 +74,27 @@ impl Writer {
                 Job::Other(work) => work(&mut self.file),
             }
             self.copy_checkpoints();
-            next = next.or_else(|| waiting.recv().ok());
+            next = next.or_else(|| self.next(waiting));
         }
+        self.file.settle();
         for place in &mut self.copies {
             place.finish();
         }
         self.tell_of_copies();
+    }
+
+    /// Waits for the next job. A quiet log settles meanwhile: what was recorded must not lie for days in a file that
+    /// is not copied with the database.
+    fn next(&mut self, waiting: &Receiver<Job>) -> Option<Job> {
+        let mut idle = IDLE;
+        loop {
+            match waiting.recv_timeout(idle) {
+                Ok(job) => return Some(job),
+                Err(RecvTimeoutError::Disconnected) => return None,
+                Err(RecvTimeoutError::Timeout) if self.file.settle() => return waiting.recv().ok(),
+                Err(RecvTimeoutError::Timeout) => idle = idle.saturating_mul(2).min(IDLE_AT_MOST),
+            }
+        }
     }
 
     fn commit(&mut self, batch: Vec<Pending>) {
@@ -96,6 +120,7 @@ impl Writer {
     fn copy_checkpoints(&mut self) {
         if let Some(newest) = self.file.take_checkpoints().last() {
             self.copies.iter().for_each(|place| place.made(newest));
+            self.file.settle();
         }
         self.tell_of_copies();
     }

@@ -143,6 +143,34 @@ fn a_head_that_was_changed_is_not_signed_again() {
 }
 
 #[test]
+fn a_head_that_is_none_is_told_of_as_such_by_whoever_opens_writes_or_verifies() {
+    let cases = [
+        (
+            "UPDATE head SET signature = x'00'",
+            "the signed head was changed into something that this program never writes",
+        ),
+        ("UPDATE head SET seq = -5", "the signed head was changed into something that this program never writes"),
+        ("DELETE FROM head", "the signed head was removed"),
+        ("DELETE FROM log", "the id of the log was removed"),
+        ("UPDATE log SET id = x'00'", "the id of the log was changed into something that this program never writes"),
+    ];
+    for (change, what) in cases {
+        let test = TestLog::with_questions(1);
+        let mut written = open(&test.path()).unwrap();
+        test.tamper(change);
+        let expected = format!(
+            "`LOG` was changed from outside: {what}; keep the file, run `sightline audit verify`, then move it away so that a new log begins"
+        );
+        if change.contains("head") {
+            assert_eq!(words(&test, &written.append([&entry("")]).unwrap_err()), expected, "{change}");
+        }
+        drop(written);
+        assert_eq!(words(&test, &open(&test.path()).err().unwrap()), expected, "{change}");
+        assert_eq!(test.verify().to_string(), format!("the log is broken: {what}"), "{change}");
+    }
+}
+
+#[test]
 fn an_older_head_that_was_put_back_is_not_signed_again() {
     let test = TestLog::new();
     let mut file = open(&test.path()).unwrap();

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use rusqlite::Connection;
 
 use super::keys::Keys;
-use super::{Stop, broken};
+use super::{Stop, broken, unless_failed};
 use crate::chain::{Hash, Head};
 use crate::checkpoint::Checkpoint;
 use crate::file::{self, SignedHead};
@@ -128,7 +128,7 @@ impl Checkpoints {
     /// The head must be signed and name the very last record: else the end was cut off, or added to from outside.
     pub(super) fn check_head(&self, connection: &Connection, made: &Head) -> Result<(), Stop> {
         let next = made.seq.saturating_add(1);
-        let signed = file::stored_head(connection).map_err(|_error| broken(None, "the head was changed or removed"))?;
+        let signed = file::stored_head(connection).map_err(|error| unless_failed(error, "the signed head"))?;
         let last_old = self.old.keys().last().copied().unwrap_or(0);
         let last_segment = self.segments.last().map_or(0, |(checkpoint, _)| checkpoint.last);
         let last_signed = last_old.max(last_segment).max(signed.head.seq);
