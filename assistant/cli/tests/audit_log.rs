@@ -347,3 +347,32 @@ async fn nothing_is_read_while_the_log_is_locked() {
     assert!(service.terminate().success(), "{}", service.log());
     hold_audit_log_whole(folder.path());
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_is_read_while_the_log_is_away_and_the_service_says_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut service = Service::start(folder.path());
+    let end = worlds::END.parse::<Timestamp>().unwrap();
+    service.answer("viewer@atlas", QUESTION, end).await;
+    let (log, away) = (folder.path().join("audit.db"), folder.path().join("away.db"));
+    std::fs::rename(&log, &away).unwrap();
+    // Another file under its name is not the log.
+    for replaced in [false, true] {
+        if replaced {
+            std::fs::copy(&away, &log).unwrap();
+        }
+        let body = serde_json::json!({ "question": QUESTION, "as_of": end });
+        let asked = service.chat("viewer@atlas", &body).send().await.unwrap();
+        let detail = problem(asked, 503).await;
+        assert!(detail.contains("the audit log cannot be written"), "{detail}");
+        let response = service.client.get(format!("{}/readyz", service.url)).send().await.unwrap();
+        assert_eq!(response.status(), 503);
+        let ready: serde_json::Value = response.json().await.unwrap();
+        let told = ready["audit"].as_str().unwrap();
+        assert!(told.contains("was moved or replaced while it was open"), "{told}");
+    }
+    std::fs::rename(&away, &log).unwrap();
+    service.answer("viewer@atlas", QUESTION, end).await;
+    assert!(service.terminate().success(), "{}", service.log());
+    hold_audit_log_whole(folder.path());
+}

@@ -99,3 +99,19 @@ fn nothing_is_mixed_into_a_copy_that_was_laid_over_the_log() {
     let error = file.append([&entry()]).unwrap_err().to_string();
     assert!(error.contains("was changed from outside") || error.contains("is damaged"), "{error}");
 }
+
+#[test]
+fn what_was_settled_and_then_laid_over_is_not_written_on_from_memory() {
+    let older = TestLog::with_questions(1);
+    let test = TestLog::new();
+    fs::copy(older.path(), test.path()).unwrap();
+    let mut file = open(&test);
+    for _ in 0..3 {
+        file.append([&entry()]).unwrap();
+    }
+    assert!(file.settle());
+    std::thread::sleep(Duration::from_millis(20));
+    fs::copy(older.path(), test.path()).unwrap();
+    let error = file.append([&entry()]).unwrap_err().to_string();
+    assert!(error.contains("was changed from outside at or before record 3"), "{error}");
+}
