@@ -116,6 +116,18 @@ fn name_columns(result: &mut ResultSet, valid: &ValidQuery) {
     result.columns = valid.columns();
 }
 
+/// What was decided: by the rules, unless something else refused it.
+pub(crate) fn decision_record(decision: &Decision, refusal: Option<&ToolFailure>) -> DecisionRecord {
+    DecisionRecord {
+        allowed: decision.allowed() && refusal.is_none(),
+        rules: decision.rules().to_vec(),
+        reasons: match refusal {
+            Some(refusal) => vec![refusal.to_string()],
+            None => decision.reasons().to_vec(),
+        },
+    }
+}
+
 pub(crate) fn sent_params(executable: &ExecutableQuery) -> BTreeMap<String, String> {
     executable.params().iter().map(|p| (p.name().to_owned(), p.text().to_owned())).collect()
 }
@@ -146,14 +158,7 @@ fn record(
         at: assistant.clock.now(),
         tool: call.tool.clone(),
         arguments: call.arguments.clone(),
-        decision: DecisionRecord {
-            allowed: decision.allowed() && refusal.is_none(),
-            rules: decision.rules().to_vec(),
-            reasons: match refusal {
-                Some(refusal) => vec![refusal.to_string()],
-                None => decision.reasons().to_vec(),
-            },
-        },
+        decision: decision_record(decision, refusal),
         sql: executable.map(|e| e.sql().to_owned()),
         params: executable.map(sent_params).unwrap_or_default(),
         query_id: executable.map(|e| e.query_id().clone()),

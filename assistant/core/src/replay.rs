@@ -21,7 +21,7 @@ use crate::assemble::Spent;
 use crate::assistant::Assistant;
 use crate::digest::digest_rows;
 use crate::events::Events;
-use crate::fetch::{decide, sent_params, settle};
+use crate::fetch::{decide, decision_record, sent_params, settle};
 use crate::quota::{Place, Reservation, TooManyQuestions};
 use crate::records::{Ending, NO_PLANNER, complete};
 use crate::tool_failure::ToolFailure;
@@ -365,14 +365,7 @@ fn record(assistant: &Assistant, request: &ReplayRequest, call: &Call, decision:
         at: assistant.clock.now(),
         tool: call.tool.clone(),
         arguments: arguments(request, call),
-        decision: DecisionRecord {
-            allowed: decision.allowed() && refusal.is_none(),
-            rules: decision.rules().to_vec(),
-            reasons: match refusal {
-                Some(refusal) => vec![refusal.to_string()],
-                None => decision.reasons().to_vec(),
-            },
-        },
+        decision: decision_record(decision, refusal),
         sql: executable.map(|executable| executable.sql().to_owned()),
         params,
         query_id: executable.map(|executable| executable.query_id().clone()),

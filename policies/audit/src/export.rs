@@ -5,8 +5,6 @@
 mod ocsf;
 mod table;
 
-pub use table::is_invisible;
-
 use std::io::Write;
 
 use sightline_model::audit::{Call, Event};

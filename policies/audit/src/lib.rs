@@ -84,7 +84,7 @@ pub use chain::Hash;
 pub use checkpoint::{Checkpoint, Hex};
 pub use copies::{CheckpointCopy, Copied, FileCopy};
 pub use error::AuditError;
-pub use export::{Format, is_invisible};
+pub use export::Format;
 pub use file::erase::{Erase, Erased};
 pub use file::retain::Retained;
 pub use key::{AuditKey, PublicKey};

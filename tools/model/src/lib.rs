@@ -11,7 +11,8 @@ pub mod id;
 pub mod principal;
 pub mod result;
 pub mod rows;
-pub mod time;
+pub mod text;
+mod time;
 
 pub use answer::{Answer, AuditRef, Candidate, Cause, CauseStatus, Component, Cost, Outcome, Verification};
 pub use claim::{
@@ -22,6 +23,7 @@ pub use evidence::{Coverage, Entity, Evidence, EvidenceRow, Gap, Point, Read, Se
 pub use id::{AnswerId, ConversationId, EvidenceId, QueryId, QuestionId};
 pub use principal::{Principal, Role, TenantScope};
 pub use result::{Cell, Column, ColumnKind, ResultSet};
+pub use text::is_invisible;
 pub use time::{AskedRange, TimeRange};
 
 /// A boxed, sendable future: what the ports return, so that they can be trait objects.

@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
-use sightline_model::NumberFormat;
+use sightline_model::{NumberFormat, is_invisible};
 
 /// Longest quoted text, characters: a log line's first part is enough to recognise it; the row itself is in the evidence.
 const MAX_QUOTE: usize = 200;
@@ -45,12 +45,4 @@ pub(crate) fn clean(text: &str) -> String {
         shown += 1;
     }
     cleaned.trim().to_owned()
-}
-
-/// Characters that change how other text reads without showing themselves: zero-width, bidirectional controls, tags, variation
-/// selectors and the like.
-fn is_invisible(c: char) -> bool {
-    matches!(u32::from(c),
-        0x00AD | 0x034F | 0x061C | 0x115F..=0x1160 | 0x17B4..=0x17B5 | 0x180B..=0x180F | 0x200B..=0x200F | 0x202A..=0x202E
-        | 0x2060..=0x206F | 0x3164 | 0xFE00..=0xFE0F | 0xFEFF | 0xFFA0 | 0xFFF0..=0xFFFB | 0x1D173..=0x1D17A | 0xE0000..=0xE0FFF)
 }

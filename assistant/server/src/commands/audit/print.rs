@@ -3,8 +3,9 @@
 use std::fmt::Write as _;
 
 use serde::Serialize;
-use sightline_audit::{Entry, QuestionRecord, UsageLine, is_invisible};
+use sightline_audit::{Entry, QuestionRecord, UsageLine};
 use sightline_core::{Replay, ReplayVerdict};
+use sightline_model::is_invisible;
 
 use crate::commands::{CommandError, failed};
 use crate::output;
