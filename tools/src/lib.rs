@@ -19,6 +19,7 @@ pub mod reading;
 pub mod registry;
 pub mod search_logs;
 mod sentence;
+pub mod service_correlation;
 pub mod tool;
 pub mod top_k;
 
@@ -29,6 +30,7 @@ pub use list_events::ListEvents;
 pub use metric_range::MetricRange;
 pub use registry::{SentTool, find, sent_tools, tools};
 pub use search_logs::SearchLogs;
+pub use service_correlation::ServiceCorrelation;
 pub use tool::{AnyTool, Fetched, MAX_ROUNDS, Step, Tool, ToolContext, ToolError, ToolOutput, evidence_id};
 pub use top_k::TopK;
 

@@ -1,4 +1,4 @@
-//! The causes, one file each. To add one: a file with a `CHECK`, an entry in `CHECKS`, an entry in `data/causes.toml`.
+//! The causes, one file each. To add one: a file with a `CHECK`, an entry in `CHECKS`, an entry in the family's file in `data/causes/`.
 
 use crate::cause::Check;
 

@@ -2,15 +2,16 @@
 
 use jiff::Timestamp;
 use sightline_model::claim::DraftCause;
-use sightline_model::{CauseStatus, DraftClaim, Outcome, TimeRange};
+use sightline_model::{DraftClaim, Outcome, TimeRange};
 
 use crate::case::{Case, list};
-use crate::cause::{Finding, Support};
+use crate::cause::Support;
 use crate::causes::{CHECKS, telemetry_gap};
 use crate::clocks::Reason;
 use crate::knowledge::cause_info;
 use crate::observation::{Observations, Placement};
 use crate::pace::Pace;
+use crate::ranking::Ranking;
 use crate::sentence::Sentence;
 use crate::signal::Signal;
 use crate::view::shift;
@@ -50,60 +51,14 @@ pub struct Focus {
 /// Judges the case.
 pub fn diagnose(observations: &Observations<'_>) -> Diagnosis {
     let case = Case::new(observations);
-    let findings: Vec<(&'static str, Finding)> = CHECKS.iter().map(|c| (c.id, (c.assess)(&case))).collect();
-    let mut supported: Vec<(&'static str, Support)> = Vec::new();
-    let mut others: Vec<DraftCause> = Vec::new();
-    for (id, finding) in findings {
-        match finding {
-            Finding::Supported(support) => supported.push((id, *support)),
-            Finding::RuledOut(why) => others.push(unsupported(id, CauseStatus::RuledOut, why)),
-            Finding::NoData(why) => others.push(unsupported(id, CauseStatus::NoData, why)),
-        }
-    }
-    supported.sort_by(|(_, a), (_, b)| {
-        b.standing().total_cmp(&a.standing()).then_with(|| b.magnitude.total_cmp(&a.magnitude))
-    });
-    let outcome = outcome(&case, &supported);
-    let headline = headline(&case, outcome, &supported);
-    let first = supported.first().and_then(|(id, _)| cause_info(id));
-    let (next_steps, runbooks) =
-        first.map_or_else(Default::default, |info| (info.next_steps.clone(), vec![info.runbook.clone()]));
-    let mut causes: Vec<DraftCause> = Vec::new();
-    for (index, (id, support)) in supported.into_iter().enumerate() {
-        causes.push(draft(id, u32::try_from(index + 1).unwrap_or(u32::MAX), support));
-    }
-    causes.extend(others);
+    let ranking = Ranking::of(CHECKS.iter().map(|c| (c.id, (c.assess)(&case))));
+    let supported = &ranking.supported;
+    let outcome = outcome(&case, supported);
+    let headline = headline(&case, outcome, supported);
+    let (next_steps, runbooks) = ranking.advice();
+    let causes = ranking.into_causes();
     let claims = case.pace.claim().into_iter().collect();
     Diagnosis { outcome, headline, claims, causes, next_steps, runbooks, data_health: data_health(&case) }
-}
-
-fn draft(id: &str, rank: u32, support: Support) -> DraftCause {
-    let info = cause_info(id);
-    DraftCause {
-        id: id.to_owned(),
-        status: CauseStatus::Supported,
-        rank,
-        components: support.components,
-        onset: support.onset,
-        why: support.why,
-        claims: support.claims,
-        next_steps: info.map(|i| i.next_steps.clone()).unwrap_or_default(),
-        runbooks: info.map(|i| vec![i.runbook.clone()]).unwrap_or_default(),
-    }
-}
-
-fn unsupported(id: &str, status: CauseStatus, why: DraftClaim) -> DraftCause {
-    DraftCause {
-        id: id.to_owned(),
-        status,
-        rank: 0,
-        components: Vec::new(),
-        onset: None,
-        why,
-        claims: Vec::new(),
-        next_steps: Vec::new(),
-        runbooks: Vec::new(),
-    }
 }
 
 /// The signals without which nothing can be said about the GPUs.

@@ -1,0 +1,83 @@
+//! `service_correlation`: why a service is slow or fails. An inference service by phase (queue, prefill, decode, KV cache, traffic); any
+//! other by its own time, its callees, its resources and its errors.
+//!
+//! Four rounds at most: what is recorded about the service; the survey; a closer look at what changed. A service may have
+//! both kinds of telemetry, and then both are looked at.
+
+mod inventory;
+mod services;
+mod serving;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use sightline_model::Dataset;
+
+use crate::args::Instant;
+use crate::tool::{Fetched, Step, Tool, ToolContext, ToolError, ToolOutput};
+use inventory::{Found, Inventory};
+
+const NAME: &str = "service_correlation";
+
+/// Which service, and when.
+#[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ServiceCorrelationArgs {
+    /// The service, or the model it serves.
+    pub service: String,
+    /// Start, UTC; an hour before the end unless given.
+    #[serde(default)]
+    pub from: Option<Instant>,
+    /// End, exclusive; now unless given.
+    #[serde(default)]
+    pub to: Option<Instant>,
+}
+
+/// Why a service is slow.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ServiceCorrelation;
+
+impl Tool for ServiceCorrelation {
+    type Args = ServiceCorrelationArgs;
+
+    const NAME: &'static str = NAME;
+    const DATASETS: &'static [Dataset] = &[Dataset::Metrics, Dataset::Spans];
+    const DESCRIPTION: &'static str =
+        "Why a service is slow or fails: latency by phase or callee, queue, KV cache, errors, ranked causes.";
+
+    fn plan(&self, args: &Self::Args, context: &ToolContext<'_>, fetched: &[Fetched]) -> Result<Step, ToolError> {
+        let rounds = fetched.iter().map(|f| f.round + 1).max().unwrap_or(0);
+        if rounds == 0 {
+            return Ok(Step::Fetch(inventory::queries(args, context)?));
+        }
+        let Found::Inventory(inventory) = inventory::read(args, context, fetched)? else { return Ok(Step::Done) };
+        let mut queries = Vec::new();
+        if inventory.serves() {
+            queries.extend(serving::queries(context, &inventory, rounds, fetched)?);
+        }
+        if inventory.is_traced_or_measured() {
+            queries.extend(services::queries(context, &inventory, rounds, fetched)?);
+        }
+        Ok(if queries.is_empty() { Step::Done } else { Step::Fetch(queries) })
+    }
+
+    fn interpret(
+        &self,
+        args: &Self::Args,
+        context: &ToolContext<'_>,
+        fetched: &[Fetched],
+    ) -> Result<ToolOutput, ToolError> {
+        match inventory::read(args, context, fetched)? {
+            Found::Unknown(output) => Ok(*output),
+            Found::Inventory(inventory) => judged(context, &inventory, fetched),
+        }
+    }
+}
+
+/// An inference service is judged by its phases; what only traces and service metrics tell is asked of the others.
+fn judged(context: &ToolContext<'_>, inventory: &Inventory, fetched: &[Fetched]) -> Result<ToolOutput, ToolError> {
+    if inventory.serves() {
+        serving::judged(context, inventory, fetched)
+    } else {
+        services::judged(context, inventory, fetched)
+    }
+}
