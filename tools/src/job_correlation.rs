@@ -16,6 +16,7 @@ use sightline_model::{Dataset, DraftClaim, Outcome};
 
 use crate::args::Instant;
 use crate::tool::{Fetched, Step, Tool, ToolContext, ToolError, ToolOutput};
+pub(crate) use citing::keep_cited;
 use read::CaseFile;
 use scope::{Found, Scope};
 

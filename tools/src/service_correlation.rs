@@ -41,8 +41,7 @@ impl Tool for ServiceCorrelation {
 
     const NAME: &'static str = NAME;
     const DATASETS: &'static [Dataset] = &[Dataset::Metrics, Dataset::Spans];
-    const DESCRIPTION: &'static str =
-        "Why a service is slow or fails: latency by phase or callee, queue, KV cache, errors, ranked causes.";
+    const DESCRIPTION: &'static str = "Why a service is slow or fails: latency by phase or callee, ranked causes.";
 
     fn plan(&self, args: &Self::Args, context: &ToolContext<'_>, fetched: &[Fetched]) -> Result<Step, ToolError> {
         let rounds = fetched.iter().map(|f| f.round + 1).max().unwrap_or(0);

@@ -3,13 +3,18 @@
 
 use std::collections::BTreeMap;
 
-use sightline_model::{DraftClaim, EvidenceId, NumberSlot, Quantity};
+use sightline_model::{DraftClaim, Evidence, EvidenceId, NumberSlot, Quantity};
 
 use crate::job_correlation::read::always_shown;
 use crate::tool::{ToolOutput, evidence_id};
 
-/// The output with the evidence that counts, renamed `E1`, `E2`, … without gaps.
-pub(super) fn keep_what_counts(mut output: ToolOutput) -> ToolOutput {
+/// The output with the evidence that counts for a job.
+pub(super) fn keep_what_counts(output: ToolOutput) -> ToolOutput {
+    keep_cited(output, &always_shown)
+}
+
+/// The output with the evidence that some sentence cites, or that is always shown, renamed `E1`, `E2`, … without gaps.
+pub(crate) fn keep_cited(mut output: ToolOutput, always_shown: &dyn Fn(&Evidence) -> bool) -> ToolOutput {
     let mut cited: Vec<EvidenceId> = Vec::new();
     for claim in claims(&mut output) {
         each_id(claim, &mut |id| cited.push(id.clone()));
