@@ -183,7 +183,7 @@ async fn the_root_service_of_a_recorded_shop_is_named_more_often_than_by_z_score
         let top: Vec<&str> =
             output.causes.iter().filter(|c| c.status == CauseStatus::Supported).map(|c| c.id.as_str()).collect();
         let name = bundle.file_name().unwrap().to_string_lossy();
-        println!("{name}: {:?} {top:?} root at {our:?}, by z-score at {their:?}", output.outcome);
+        println!("{name}: {:?} {top:?} {services:?} root at {our:?}, by z-score at {their:?}", output.outcome);
         ours += usize::from(our.is_some_and(|at| at <= 3));
         first += usize::from(our == Some(1));
         theirs += usize::from(their.is_some_and(|at| at <= 3));

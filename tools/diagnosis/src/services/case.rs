@@ -21,6 +21,8 @@ pub(crate) struct ServiceCase<'a> {
     pub(crate) shifts: Vec<Shift<'a>>,
     /// What the service that was asked about shows; none when it is as it always is.
     pub(crate) symptom: Option<(Symptom, Shift<'a>)>,
+    /// Whether the symptom is seen behind the service only.
+    pub(crate) faint: bool,
     /// Where it comes from, the likeliest first.
     pub(crate) suspects: Vec<Suspect<'a>>,
 }
@@ -31,9 +33,11 @@ impl<'a> ServiceCase<'a> {
         let shifts: Vec<Shift<'a>> =
             observations.series.iter().flat_map(|series| Shift::all(series, observations.window)).collect();
         let field = Field { observations, shifts: &shifts, graph: &graph };
-        let symptom = field.symptom();
+        let own = field.symptom();
+        let faint = own.is_none();
+        let symptom = own.or_else(|| field.faint());
         let suspects = symptom.as_ref().map(|(kind, shift)| field.suspects(*kind, shift.stretch)).unwrap_or_default();
-        Self { observations, graph, shifts, symptom, suspects }
+        Self { observations, graph, shifts, symptom, faint, suspects }
     }
 
     /// The stretch in which it happens.
@@ -134,7 +138,7 @@ impl<'a> ServiceCase<'a> {
             let told = suspect.shift.role == Role::OwnTime || !self.graph.knows(&suspect.service);
             told && !shift.service().is_empty() && shift.service() != suspect.service
         });
-        let strength = if elsewhere { strength.min(Strength::Hint) } else { strength };
+        let strength = if elsewhere || self.faint { strength.min(Strength::Hint) } else { strength };
         Box::new(Support {
             strength,
             coincides: self.coincides(onset),

@@ -332,6 +332,19 @@ fn a_service_of_which_nothing_is_recorded_cannot_be_judged() {
 }
 
 #[test]
+fn a_slow_callee_that_hardly_moves_the_mean_of_the_asked_service_is_a_hint() {
+    let mut shop = Shop::healthy();
+    shop.remove(Role::Cpu);
+    shop.remove(Role::Memory);
+    // The callee's requests are few among all of them.
+    shop.bend(Role::Latency, |s, i, v| Some(if s == 2 && i >= ONSET { v + 0.02 } else { v }));
+    assert_eq!(shop.judge().verdict(), ("answered", "dependency_failure", vec!["catalog".to_owned()], Some(ONSET)));
+    let mut shop = Shop::healthy();
+    shop.bend(Role::Latency, |s, i, v| Some(if s == 2 && i >= ONSET { v + 0.002 } else { v }));
+    assert_eq!(shop.judge().outcome(), "no_fault");
+}
+
+#[test]
 fn what_a_service_behind_shows_while_the_asked_one_is_well_is_no_fault_of_it() {
     let mut shop = Shop::healthy();
     shop.slow("db", 0.2);

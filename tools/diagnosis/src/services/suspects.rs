@@ -57,6 +57,21 @@ impl<'a> Field<'a, '_> {
         })
     }
 
+    /// What shows behind the service although its own latency hardly moves: enough time to be a tenth of all that its requests take.
+    /// A mean over all routes hides a slow one.
+    pub(crate) fn faint(&self) -> Option<(Symptom, Shift<'a>)> {
+        let entry = self.observations.service.as_str();
+        let field = self.graph.behind(entry);
+        let metric = self.common_metric(Symptom::Latency, &field)?;
+        let of_metric = || self.shifts.iter().filter(|s| s.evidence.id == metric && field.contains(s.service()));
+        let own = of_metric().find(|s| s.service() == entry)?;
+        let behind = of_metric().filter(|s| s.service() != entry && s.is_change() && s.relative() >= 0.5);
+        let weighed = behind.map(|s| (self.amount(s, s.stretch), s));
+        let (amount, shift) = weighed.max_by(|a, b| a.0.total_cmp(&b.0))?;
+        let total = own.level * self.requests(entry, shift.stretch);
+        (amount >= FAINT * total).then(|| (Symptom::Latency, shift.clone()))
+    }
+
     fn of_service<'s>(&'s self, service: &'s str, roles: &'static [Role]) -> impl Iterator<Item = &'s Shift<'a>> {
         let here = move |s: &&Shift<'a>| s.service() == service && !s.entity.contains_key("pod");
         self.shifts.iter().filter(here).filter(move |s| roles.contains(&s.role))
@@ -209,6 +224,9 @@ impl<'a> Field<'a, '_> {
 
 /// A score from which a callee's part is taken off its callers'.
 const QUIET: f64 = 2.0;
+
+/// The share of the asked service's time from which something behind it matters to it.
+const FAINT: f64 = 0.1;
 
 /// Scores above this say the same.
 const MOST: f64 = 50.0;

@@ -28,6 +28,9 @@ const STEPS: [u64; 11] = [15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 21_6
 /// Spans of the sample of whole traces: enough for a mean a minute over an hour, few enough to be held and joined at once.
 const SAMPLE_SPANS: u64 = 40_000;
 
+/// Who calls whom is recorded once at the start, or now and then: looked for this far back, what every role may ask for.
+const CALLS_BACK: SignedDuration = SignedDuration::from_hours(30 * 24);
+
 /// Error lines and events looked at.
 const MAX_LINES: u32 = 300;
 
@@ -248,8 +251,9 @@ fn traces(context: &ToolContext<'_>, range: TimeRange, spans: u64) -> Query {
 
 fn calls(context: &ToolContext<'_>, inventory: &Inventory) -> Wanted {
     let of = ["from", "to"].map(|key| Dim::Label(key.to_owned())).to_vec();
-    let mut edges =
-        query(Dataset::Metrics, inventory.range, Vec::new(), Shape::Distinct { of, limit: context.max_rows });
+    let from = inventory.window.to().checked_sub(CALLS_BACK).unwrap_or(inventory.range.from());
+    let range = TimeRange::new(from.min(inventory.range.from()), inventory.window.to()).unwrap_or(inventory.range);
+    let mut edges = query(Dataset::Metrics, range, Vec::new(), Shape::Distinct { of, limit: context.max_rows });
     edges.metric = Some("service_graph_edge".to_owned());
     Wanted { purpose: Purpose::Calls, query: edges }
 }
