@@ -148,7 +148,7 @@ impl Tool for Compare {
         let measures = args.measures(context)?;
         let windows = match sides::windows(args, context, fetched)? {
             Windows::Known(windows) => windows,
-            Windows::Ask(_) | Windows::NoEvent => return Ok(sides::no_event(args, fetched)?),
+            Windows::Ask(_) | Windows::NoEvent => return sides::no_event(args, fetched),
         };
         let sides = match sides::sides(args, &windows, context, fetched)? {
             Sides::Known(sides) => sides,
