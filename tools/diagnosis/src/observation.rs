@@ -72,7 +72,7 @@ pub struct OtherRun {
     pub state: String,
     /// The nodes it is known to have run on; of a run that shared no node with the job none may be known.
     pub nodes: BTreeSet<String>,
-    /// Its row in `Observations::runs`.
+    /// Its row in `Observations::beside`.
     pub row: usize,
 }
 
@@ -102,8 +102,8 @@ pub struct Observations<'a> {
     pub held: Option<&'a Evidence>,
     /// Its attempts, in order.
     pub attempts: Vec<Attempt>,
-    /// The job's own row and those of other runs; none when they were not read.
-    pub runs: Option<&'a Evidence>,
+    /// Other runs in the job's cluster at the time (rows with entity `job`); none when they were not read.
+    pub beside: Option<&'a Evidence>,
     /// Other runs, none of them of this job.
     pub others: Vec<OtherRun>,
     /// Which GPU sits at which bus address of a node: (node, domain, bus, device) to GPU index.

@@ -152,7 +152,7 @@ impl World {
             events: of("events"),
             held: of("job_gpus"),
             attempts: self.attempts(),
-            runs: of("jobs"),
+            beside: of("jobs"),
             others: self.others(),
             bus_ids,
         }

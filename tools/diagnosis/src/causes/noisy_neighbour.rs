@@ -35,7 +35,7 @@ const SHARED: [(Signal, [Signal; 2]); 2] = [
 ];
 
 fn assess(case: &Case<'_>) -> Finding {
-    let Some(runs) = case.observations.runs else {
+    let Some(runs) = case.observations.beside else {
         let claim = Sentence::new("Not judged: other runs beside this job were not read.").claim();
         return Finding::NoData(claim);
     };
