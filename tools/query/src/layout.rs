@@ -221,7 +221,11 @@ fn check_fits(
     let (name, kind) = match metric {
         Some(metric) => (metric.canonical.as_str(), metric.kind),
         None if dataset == Dataset::Spans => ("duration", MetricKind::Gauge),
-        None if common == Some(MetricKind::Counter) => ("the counters together", MetricKind::Counter),
+        None if common == Some(MetricKind::Counter)
+            && matches!(aggregation, Aggregation::Rate | Aggregation::Increase) =>
+        {
+            ("the counters together", MetricKind::Counter)
+        }
         None => ("every metric", MetricKind::Gauge),
     };
     let held_for_no_time = dataset == Dataset::Spans && aggregation.is_by_series();
