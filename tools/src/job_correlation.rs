@@ -3,7 +3,7 @@
 //! Four rounds at most: the job and its GPUs; every signal a cause looks at, on the job's own GPUs and nodes only; a closer
 //! look at what changed. So what is read follows the job's size and not the fleet's.
 
-mod citing;
+pub(crate) mod citing;
 mod events;
 mod queries;
 mod read;
@@ -99,7 +99,7 @@ fn judged(context: &ToolContext<'_>, scope: &Scope, fetched: &[Fetched]) -> Resu
         suggestions,
         evidence: file.evidence(),
     };
-    Ok(citing::keep_what_counts(output))
+    Ok(citing::keep_what_counts(output, read::always_shown))
 }
 
 fn suggestions(scope: &Scope, outcome: Outcome) -> Vec<String> {

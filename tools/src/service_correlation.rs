@@ -4,6 +4,7 @@
 //! Four rounds at most: what is recorded about the service; the survey; a closer look at what changed. A service may have
 //! both kinds of telemetry, and then both are looked at.
 
+mod both;
 mod inventory;
 mod services;
 mod serving;
@@ -49,7 +50,13 @@ impl Tool for ServiceCorrelation {
         if rounds == 0 {
             return Ok(Step::Fetch(inventory::queries(args, context)?));
         }
-        let Found::Inventory(inventory) = inventory::read(args, context, fetched)? else { return Ok(Step::Done) };
+        let inventory = match inventory::read(args, context, fetched)? {
+            Found::Inventory(inventory) => inventory,
+            Found::Unknown(_) => {
+                let probes = if rounds == 1 { inventory::probes(args, context)? } else { Vec::new() };
+                return Ok(if probes.is_empty() { Step::Done } else { Step::Fetch(probes) });
+            }
+        };
         let mut queries = Vec::new();
         if inventory.serves() {
             queries.extend(serving::queries(context, &inventory, rounds, fetched)?);
@@ -73,11 +80,18 @@ impl Tool for ServiceCorrelation {
     }
 }
 
-/// An inference service is judged by its phases; what only traces and service metrics tell is asked of the others.
+/// An inference service is judged by its phases, any other by its spans and metrics; one that has both by both.
 fn judged(context: &ToolContext<'_>, inventory: &Inventory, fetched: &[Fetched]) -> Result<ToolOutput, ToolError> {
-    if inventory.serves() {
-        serving::judged(context, inventory, fetched)
-    } else {
-        services::judged(context, inventory, fetched)
+    if !inventory.serves() {
+        return services::judged(context, inventory, fetched);
     }
+    let engine = serving::judged(context, inventory, fetched)?;
+    if !inventory.is_traced_or_measured() {
+        return Ok(engine);
+    }
+    Ok(both::together(engine, services::judged(context, inventory, fetched)?))
 }
+
+#[cfg(test)]
+#[path = "service_correlation_tests.rs"]
+mod tests;
