@@ -23,14 +23,13 @@ const NAME: &str = "service_correlation";
 #[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ServiceCorrelationArgs {
-    /// The service, or the model it serves.
-    pub service: String,
-    /// Start, UTC; an hour before the end unless given.
+    /// Or its model.
+    service: String,
+    // An hour before the end unless given; what is not said in the schema is not paid for in every turn.
     #[serde(default)]
-    pub from: Option<Instant>,
-    /// End, exclusive; now unless given.
+    from: Option<Instant>,
     #[serde(default)]
-    pub to: Option<Instant>,
+    to: Option<Instant>,
 }
 
 /// Why a service is slow.
@@ -42,8 +41,7 @@ impl Tool for ServiceCorrelation {
 
     const NAME: &'static str = NAME;
     const DATASETS: &'static [Dataset] = &[Dataset::Metrics, Dataset::Spans];
-    const DESCRIPTION: &'static str =
-        "Why a service is slow or fails: latency by phase or callee, queue, KV cache, errors, ranked causes.";
+    const DESCRIPTION: &'static str = "Why a service is slow or fails: phases, callees, errors, ranked causes.";
 
     fn plan(&self, args: &Self::Args, context: &ToolContext<'_>, fetched: &[Fetched]) -> Result<Step, ToolError> {
         let rounds = fetched.iter().map(|f| f.round + 1).max().unwrap_or(0);

@@ -1,5 +1,6 @@
 //! The case as the checks see it: series by signal, the complaint, and whose series the causes are looked for in.
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
@@ -90,6 +91,8 @@ pub(crate) struct Case<'a> {
     pub(crate) window: TimeRange,
     pub(crate) tracks: Tracks<'a>,
     pub(crate) complaints: Complaints<'a>,
+    /// Levels that were asked for: several checks ask for the same.
+    asked: RefCell<Vec<((ServingSignal, Direction, f64), Level<'a>)>>,
 }
 
 impl<'a> Case<'a> {
@@ -97,7 +100,7 @@ impl<'a> Case<'a> {
         let tracks = Tracks::new(observations);
         let window = observations.window;
         let complaints = Complaints::of(&tracks, window);
-        Self { observations, window, tracks, complaints }
+        Self { observations, window, tracks, complaints, asked: RefCell::default() }
     }
 
     /// The worst complaint.
@@ -125,6 +128,16 @@ impl<'a> Case<'a> {
 
     /// Whether a signal left its usual level on the subject.
     pub(crate) fn level(&self, signal: ServingSignal, direction: Direction, least: f64) -> Level<'a> {
+        let key = (signal, direction, least);
+        if let Some((_, known)) = self.asked.borrow().iter().find(|(asked, _)| *asked == key) {
+            return known.clone();
+        }
+        let found = self.judged(signal, direction, least);
+        self.asked.borrow_mut().push((key, found.clone()));
+        found
+    }
+
+    fn judged(&self, signal: ServingSignal, direction: Direction, least: f64) -> Level<'a> {
         let Some(near) = self.track(signal) else { return Level::Usual };
         let past = match self.subject() {
             Some(entity) => self.tracks.past_part(signal, entity),
