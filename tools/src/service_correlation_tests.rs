@@ -152,7 +152,7 @@ fn a_full_cache_is_named_and_dated() {
     assert_eq!(output.runbooks, vec!["kv-cache-pressure"]);
     let cited: BTreeSet<String> = output.evidence.iter().filter_map(|e| e.canonical_metric.clone()).collect();
     assert!(cited.contains("preemptions") && cited.contains("kv_cache_usage"), "{cited:?}");
-    assert!(output.evidence.iter().all(|e| e.canonical_metric.is_none() || e.labels.get("service").is_some()));
+    assert!(output.evidence.iter().all(|e| e.canonical_metric.is_none() || e.labels.contains_key("service")));
 }
 
 #[test]

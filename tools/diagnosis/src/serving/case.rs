@@ -84,6 +84,9 @@ impl<'a> Tracks<'a> {
     }
 }
 
+/// What a check asked of a signal: which way, and by how much at least.
+type Asked = (ServingSignal, Direction, f64);
+
 /// The case.
 #[derive(Debug)]
 pub(crate) struct Case<'a> {
@@ -92,7 +95,7 @@ pub(crate) struct Case<'a> {
     pub(crate) tracks: Tracks<'a>,
     pub(crate) complaints: Complaints<'a>,
     /// Levels that were asked for: several checks ask for the same.
-    asked: RefCell<Vec<((ServingSignal, Direction, f64), Level<'a>)>>,
+    asked: RefCell<Vec<(Asked, Level<'a>)>>,
 }
 
 impl<'a> Case<'a> {

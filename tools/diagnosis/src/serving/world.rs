@@ -14,6 +14,7 @@ pub(crate) const NEAR: i64 = 240;
 const WINDOW: i64 = 180;
 const PAST: i64 = WINDOW - 48 * 60;
 
+type What = (S, Grain, Span);
 type Bend = Box<dyn Fn(usize, i64, f64) -> f64>;
 
 /// The world.
@@ -148,14 +149,14 @@ impl World {
     }
 
     pub(crate) fn diagnose(&self) -> Judged {
-        let mut all: Vec<(Option<(S, Grain, Span)>, Evidence)> = Vec::new();
+        let mut all: Vec<(What, Evidence)> = Vec::new();
         for signal in self.values.keys() {
             for grain in [Grain::Service, Grain::Replicas] {
                 for (span, step) in [(Span::Near, 60.0), (Span::Past, 600.0)] {
                     let mut evidence = blank(all.len() + 1, "metrics");
                     evidence.series = self.series(*signal, grain, span);
                     evidence.step_seconds = Some(step);
-                    all.push((Some((*signal, grain, span)), evidence));
+                    all.push(((*signal, grain, span), evidence));
                 }
             }
         }
@@ -182,9 +183,11 @@ impl World {
             window: TimeRange::new(at(WINDOW), at(NEAR)).unwrap(),
             observed: all
                 .iter()
-                .filter_map(|(what, evidence)| {
-                    let (signal, grain, span) = (*what)?;
-                    Some(ServingObserved { signal, grain, span, evidence })
+                .map(|((signal, grain, span), evidence)| ServingObserved {
+                    signal: *signal,
+                    grain: *grain,
+                    span: *span,
+                    evidence,
                 })
                 .collect(),
             starts: Some(&starts),

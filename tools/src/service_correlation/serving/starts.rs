@@ -13,6 +13,12 @@ use crate::tool::{Fetched, ToolError};
 /// the data begins.
 const LATER_MS: i64 = 180_000;
 
+/// A stored series: its replica, its metric's name and its labels.
+type Stored<'a> = (Entity, &'a str, Option<&'a Labels>);
+
+/// When a step's first sample was taken, that sample, and the last one.
+type Step = (Timestamp, f64, f64);
+
 /// The starts, in order of time: rows with the replica as entity.
 ///
 /// # Errors
@@ -26,7 +32,7 @@ pub(super) fn starts(counter: &Fetched, replica: &[Dim]) -> Result<Vec<EvidenceR
     let [first, last, first_time] = [table.column("first")?, table.column("last")?, table.column("first_time")?];
     let labels = table.column("labels")?;
     let metric = table.optional("metric");
-    let mut steps: BTreeMap<(Entity, &str, Option<&Labels>), Vec<(Timestamp, f64, f64)>> = BTreeMap::new();
+    let mut steps: BTreeMap<Stored<'_>, Vec<Step>> = BTreeMap::new();
     let mut seen: BTreeMap<Entity, Timestamp> = BTreeMap::new();
     for row in table.rows() {
         let entity: Entity = columns

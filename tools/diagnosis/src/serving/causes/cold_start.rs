@@ -5,7 +5,7 @@
 //! what was started is at fault, not the start.
 
 use jiff::Timestamp;
-use sightline_model::{Entity, Quantity, Relation, Stat, TimeRange};
+use sightline_model::{Entity, Quantity, Relation, Stat, TimeRange, Unit};
 
 use crate::cause::{Finding, Strength};
 use crate::sentence::Sentence;
@@ -49,7 +49,7 @@ fn assess(case: &Case<'_>) -> Finding {
     if case.complaint().is_none() {
         return case.ruled_out("a replica started, but nothing is slower than usual", &[signal]);
     }
-    let slow: Vec<(usize, &Entity, Timestamp, Slow<'_>)> = recent
+    let slow: Vec<(usize, &Entity, Timestamp, Slow)> = recent
         .iter()
         .filter_map(|(row, entity, at)| Some((*row, *entity, *at, slow_start(case, signal, entity, *at)?)))
         .collect();
@@ -62,7 +62,7 @@ fn assess(case: &Case<'_>) -> Finding {
         first.than
     );
     let (cold, usual) = (first.cold.clone(), first.usual.clone());
-    let unit = first.track.evidence.unit;
+    let unit = first.unit;
     let why = Sentence::new(&text)
         .row_time("start", starts, *row)
         .number("cold", cold.clone(), signal.decimals(), unit)
@@ -82,15 +82,15 @@ fn assess(case: &Case<'_>) -> Finding {
 }
 
 /// How a replica's first minutes compare.
-struct Slow<'a> {
-    track: &'a Track<'a>,
+struct Slow {
+    unit: Unit,
     cold: Quantity,
     usual: Quantity,
     than: &'static str,
     factor: f64,
 }
 
-fn slow_start<'a>(case: &'a Case<'a>, signal: S, entity: &Entity, at: Timestamp) -> Option<Slow<'a>> {
+fn slow_start(case: &Case<'_>, signal: S, entity: &Entity, at: Timestamp) -> Option<Slow> {
     let track = case.tracks.part(signal, entity)?;
     let first = TimeRange::new(at, shift(at, WARM_MS))?;
     let later = TimeRange::new(shift(at, FOR_GOOD_MS), case.window.to());
@@ -118,7 +118,7 @@ fn slow_start<'a>(case: &'a Case<'a>, signal: S, entity: &Entity, at: Timestamp)
     }
     let (level, usual, than) = usual.into_iter().find(|(level, _, _)| enough(*level))?;
     let factor = (cold + signal.floor()) / (level + signal.floor());
-    Some(Slow { track, cold: track.fact(Stat::Median, first), usual, than, factor })
+    Some(Slow { unit: track.evidence.unit, cold: track.fact(Stat::Median, first), usual, than, factor })
 }
 
 fn hit_rate(case: &Case<'_>, entity: &Entity, at: Timestamp) -> Option<sightline_model::DraftClaim> {
