@@ -13,7 +13,7 @@ use sightline_diagnosis::{Role, diagnose_service};
 use sightline_model::Evidence;
 use sightline_query::Query;
 
-use crate::job_correlation::keep_cited;
+use crate::job_correlation::citing::keep_what_counts;
 use crate::service_correlation::inventory::Inventory;
 use crate::tool::{Fetched, ToolContext, ToolError, ToolOutput};
 use read::CaseFile;
@@ -66,7 +66,7 @@ pub(super) fn judged(
         ],
         evidence: file.into_evidence(),
     };
-    Ok(keep_cited(output, &|evidence: &Evidence| shown.iter().any(|id| id == evidence.id.as_str())))
+    Ok(keep_what_counts(output, |evidence: &Evidence| shown.iter().any(|id| id == evidence.id.as_str())))
 }
 
 #[cfg(test)]
