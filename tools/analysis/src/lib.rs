@@ -25,6 +25,7 @@ mod peers;
 mod rank_test;
 mod robust;
 mod sample;
+mod templates;
 mod trend;
 
 pub use absence::{Absence, absences};
@@ -41,4 +42,5 @@ pub use peers::{Better, PeerScore, peer_scores};
 pub use rank_test::{RankTest, mann_whitney};
 pub use robust::{Summary, mad, mean, median, quantile, robust_scale};
 pub use sample::{Sample, between, values};
+pub use templates::{GAP, TemplateMiner, TemplateOptions};
 pub use trend::{Trend, theil_sen};

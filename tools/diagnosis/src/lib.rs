@@ -12,6 +12,7 @@ mod clocks;
 mod diagnose;
 mod knowledge;
 mod level;
+mod log_lines;
 mod observation;
 mod pace;
 mod ranking;
@@ -19,9 +20,11 @@ mod sentence;
 mod services;
 mod serving;
 mod signal;
+mod sxid;
 mod view;
 mod xid;
 mod xid_events;
+mod xid_origins;
 
 #[cfg(test)]
 mod diagnose_tests;
@@ -34,7 +37,16 @@ mod worlds;
 
 pub use cause::MIN_RELATIVE;
 pub use diagnose::{Diagnosis, Focus, diagnose, focus};
-pub use knowledge::{CauseInfo, KnowledgeError, cause_info};
+pub use knowledge::{
+    CauseInfo, CompatFact, Entry, EntryKind, Knowledge, KnowledgeError, MAX_PASSAGE, Passage, Pitfall, Runbook,
+    RunbookFault, Section, SiteRunbook, ThrottleBit, ThrottleFault, cause_info, compat_facts, parse_runbook, pitfalls,
+    runbooks, throttle_bits, version_at_least,
+};
+pub use log_lines::{DecodedLine, KnownLine, LineClass, LineRole, decode_line, known_lines};
 pub use observation::{Job, Observations, Observed, Placement};
 pub use signal::{Scope, Signal};
-pub use xid::{XidAction, XidClass, XidInfo, XidLine, XidSource, parse_bus_id, parse_xid_line, xid_info};
+pub use sxid::{SxidInfo, SxidSeverity, sxid_info};
+pub use xid::{
+    XidAction, XidClass, XidInfo, XidInvestigation, XidLine, XidOrigin, XidSource, parse_bus_id, parse_xid_line, xid_info,
+};
+pub use xid_origins::xid_origins;
