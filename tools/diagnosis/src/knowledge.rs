@@ -6,7 +6,9 @@ mod runbook;
 mod shelf;
 
 pub use entry::{Entry, EntryKind, MAX_PASSAGE, Passage, Section};
-pub use facts::{CompatFact, Pitfall, ThrottleBit, ThrottleFault, compat_facts, pitfalls, throttle_bits, version_at_least};
+pub use facts::{
+    CompatFact, Pitfall, ThrottleBit, ThrottleFault, compat_facts, pitfalls, throttle_bits, version_at_least,
+};
 pub use runbook::{Runbook, RunbookFault, parse_runbook, runbooks};
 pub use shelf::{Knowledge, SiteRunbook};
 

@@ -47,6 +47,7 @@ pub use observation::{Job, Observations, Observed, Placement};
 pub use signal::{Scope, Signal};
 pub use sxid::{SxidInfo, SxidSeverity, sxid_info};
 pub use xid::{
-    XidAction, XidClass, XidInfo, XidInvestigation, XidLine, XidOrigin, XidSource, parse_bus_id, parse_xid_line, xid_info,
+    XidAction, XidClass, XidInfo, XidInvestigation, XidLine, XidOrigin, XidSource, parse_bus_id, parse_xid_line,
+    xid_info,
 };
 pub use xid_origins::xid_origins;

@@ -98,7 +98,8 @@ fn codes_keep_their_table_and_their_address() {
     let gpu = decode_line("NVRM: Xid (PCI:0000:91:00): 79, GPU has fallen off the bus.").unwrap();
     assert_eq!((gpu.id.as_str(), gpu.class, gpu.pci), ("xid/79", LineClass::Bus, Some((0, 0x91, 0))));
     assert!(gpu.meaning.is_some() && gpu.action.is_some());
-    let switch = decode_line("nvidia-nvswitch1: SXid (PCI:0000:06:00.0): 20034, Fatal, Link 48 LTSSM Fault Up").unwrap();
+    let switch =
+        decode_line("nvidia-nvswitch1: SXid (PCI:0000:06:00.0): 20034, Fatal, Link 48 LTSSM Fault Up").unwrap();
     assert_eq!((switch.id.as_str(), switch.class), ("sxid/20034", LineClass::Nvlink));
     let unknown = decode_line("NVRM: Xid (PCI:0000:91:00): 999, x").unwrap();
     assert_eq!((unknown.meaning, unknown.action), (None, None));

@@ -55,7 +55,9 @@ impl XidAction {
             Self::RestartApp => "Restart the application; the same code on one GPU in several jobs is its hardware.",
             Self::ResetGpu => "Drain the node and reset the GPU; open a hardware case if it comes again.",
             Self::RebootNode => "Drain the node and power cycle it; open a hardware case if it comes again.",
-            Self::CheckNvlink => "Check the NVLinks of the node; drain it and reset its GPUs together if the fault is fatal.",
+            Self::CheckNvlink => {
+                "Check the NVLinks of the node; drain it and reset its GPUs together if the fault is fatal."
+            }
             Self::FollowOther => "Look for the Xid that it follows from, on this GPU and on the others of the node.",
             Self::Watch => "Watch whether it comes again; a pending remap takes effect at the next reset.",
         }
@@ -87,11 +89,15 @@ impl XidInvestigation {
     pub fn as_words(self) -> &'static str {
         match self {
             Self::ContactSupport => "If it comes again, the vendor's support, with the kernel log and a bug report.",
-            Self::CheckApplication => "The program: a debugger or sanitizer, and whether other nodes of the job say the same.",
+            Self::CheckApplication => {
+                "The program: a debugger or sanitizer, and whether other nodes of the job say the same."
+            }
             Self::Software => "Versions of driver and firmware, and whether it began with an upgrade.",
             Self::LinkSignal => "The signal of the link: error counters, seating, cable or board.",
             Self::MemoryWorkflow => "Remapped rows, pending remaps and ECC counters of this GPU.",
-            Self::NvlinkWorkflow => "The links of all GPUs of the node, the fabric manager's log, and the sub-code of the line.",
+            Self::NvlinkWorkflow => {
+                "The links of all GPUs of the node, the fabric manager's log, and the sub-code of the line."
+            }
             Self::FollowOther => "The Xid that it follows from.",
         }
     }

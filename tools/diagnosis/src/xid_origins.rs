@@ -55,7 +55,10 @@ mod tests {
 
     fn origins(lines: &[&str]) -> Vec<(u32, u32, u8)> {
         let lines: Vec<XidLine> = lines.iter().filter_map(|line| parse_xid_line(line)).collect();
-        xid_origins(&lines).into_iter().map(|place| (lines[place].code, lines[place].domain, lines[place].bus)).collect()
+        xid_origins(&lines)
+            .into_iter()
+            .map(|place| (lines[place].code, lines[place].domain, lines[place].bus))
+            .collect()
     }
 
     #[test]

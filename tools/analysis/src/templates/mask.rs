@@ -10,7 +10,8 @@ pub(super) fn masked(line: &str) -> Vec<String> {
 }
 
 fn is_hidden(c: char) -> bool {
-    c.is_control() || matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
+    c.is_control()
+        || matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
 }
 
 /// The line with each quoted text as `<text>`. A quotation mark opens only at the beginning of a word or after `=`, `:` and the like.
@@ -20,7 +21,8 @@ fn unquoted(line: &str) -> String {
     let mut before = ' ';
     while let Some(c) = rest.chars().next() {
         let after = rest.get(c.len_utf8()..).unwrap_or("");
-        let opens = matches!(c, '"' | '\'') && (before.is_whitespace() || matches!(before, '=' | ':' | '(' | '[' | '{' | ','));
+        let opens =
+            matches!(c, '"' | '\'') && (before.is_whitespace() || matches!(before, '=' | ':' | '(' | '[' | '{' | ','));
         let closed = if opens { after.char_indices().take(MAX_QUOTED).find(|(_, end)| *end == c) } else { None };
         match closed {
             Some((end, _)) => {
@@ -45,7 +47,8 @@ fn word(word: &str) -> String {
     {
         return format!("{key}={}", self::word(value));
     }
-    let is_edge = |c: char| matches!(c, '(' | ')' | '[' | ']' | '{' | '}' | ',' | ';' | ':' | '.' | '"' | '\'' | '!' | '?');
+    let is_edge =
+        |c: char| matches!(c, '(' | ')' | '[' | ']' | '{' | '}' | ',' | ';' | ':' | '.' | '"' | '\'' | '!' | '?');
     let core = word.trim_matches(is_edge);
     if core.is_empty() {
         return word.to_owned();
@@ -126,7 +129,8 @@ fn token(run: &str) -> String {
     if run.starts_with(|c: char| c.is_ascii_digit()) {
         let unit = run.trim_start_matches(|c: char| c.is_ascii_digit());
         // `0kB` keeps its unit; `9c` or `3af` is a piece of something hexadecimal.
-        let is_unit = unit.len() <= 3 && unit.chars().all(|c| c.is_ascii_alphabetic()) && !(all_hex && !unit.is_empty());
+        let is_unit =
+            unit.len() <= 3 && unit.chars().all(|c| c.is_ascii_alphabetic()) && !(all_hex && !unit.is_empty());
         return if is_unit { format!("<num>{unit}") } else { "<hex>".to_owned() };
     }
     // `GPU5`, `node07`: the name stays. A digit inside a name (`mlx5_core`) belongs to it.
@@ -141,10 +145,16 @@ mod tests {
     #[test]
     fn values_are_masked_and_words_stay() {
         for (line, expected) in [
-            ("NVRM: Xid (PCI:0000:91:00): 79, pid=1234, name=python3", "NVRM: Xid (<address>): <num>, pid=<num>, name=python<num>"),
+            (
+                "NVRM: Xid (PCI:0000:91:00): 79, pid=1234, name=python3",
+                "NVRM: Xid (<address>): <num>, pid=<num>, name=python<num>",
+            ),
             ("NVRM: GPU at PCI:0000:91:00: GPU-b6c3b2be-c55b-d076-fa0e-d464e4c7e08b", "NVRM: GPU at <address>: <id>"),
             ("mlx5_core 0000:9c:00.0: 252.056 Gb/s available", "mlx5_core <address>: <num> Gb/s available"),
-            ("segfault at 7f797fe00000 ip 00007f7c7ac69996 error 4 in libnccl.so.2", "segfault at <hex> ip <hex> error <num> in libnccl.so.<num>"),
+            (
+                "segfault at 7f797fe00000 ip 00007f7c7ac69996 error 4 in libnccl.so.2",
+                "segfault at <hex> ip <hex> error <num> in libnccl.so.<num>",
+            ),
             ("opened /var/lib/x for 10.0.0.7:8080 in 12ms", "opened <path> for <address> in <num>ms"),
             ("read \"a b c\" and can't stop", "read <text> and can't stop"),
             ("pid='<unknown>', rss:0kB", "pid=<text>, rss:<num>kB"),

@@ -37,7 +37,10 @@ fn every_file_of_the_folder_is_compiled_in() {
 fn a_head_in_yaml_style_and_items_over_lines_are_read() {
     let text = "---\nid: own-one\ntitle: \"Ours\"\ncauses: [a, \"b\"]\nxids: [79]\n---\n# Title\nsome words\n\n## When\n- first\n  goes on\n\n  not this\n- second\n";
     let runbook = parse_runbook(text).unwrap();
-    assert_eq!((runbook.title.as_str(), runbook.causes, runbook.xids), ("Ours", vec!["a".into(), "b".into()], vec![79]));
+    assert_eq!(
+        (runbook.title.as_str(), runbook.causes, runbook.xids),
+        ("Ours", vec!["a".into(), "b".into()], vec![79])
+    );
     let items: Vec<&str> = runbook.items.iter().map(|(_, item)| item.as_str()).collect();
     assert_eq!(items, ["first goes on", "second"]);
 }
