@@ -7,7 +7,7 @@ mod evidence;
 mod rank;
 mod told;
 
-use std::sync::{Arc, LazyLock};
+use std::sync::{Arc, LazyLock, OnceLock};
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -51,9 +51,19 @@ pub fn builtin_knowledge() -> Arc<Knowledge> {
 }
 
 /// Runbooks and reference.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct SearchRunbooks {
     knowledge: Arc<Knowledge>,
+    /// The metrics of the catalogue as entries, and all entries by word: made when the first question comes. A process has one
+    /// catalogue.
+    shelf: OnceLock<Shelf>,
+}
+
+/// Everything that is searched.
+#[derive(Debug)]
+struct Shelf {
+    metrics: Vec<Entry>,
+    index: Index,
 }
 
 impl Default for SearchRunbooks {
@@ -65,7 +75,18 @@ impl Default for SearchRunbooks {
 impl SearchRunbooks {
     /// The tool over this knowledge.
     pub fn new(knowledge: Arc<Knowledge>) -> Self {
-        Self { knowledge }
+        Self { knowledge, shelf: OnceLock::new() }
+    }
+
+    /// The entries with their index: the index counts the knowledge first, then the metrics.
+    fn shelf(&self, catalogue: &Catalogue) -> (Vec<&Entry>, &Index) {
+        let shelf = self.shelf.get_or_init(|| {
+            let metrics: Vec<Entry> = catalogue.metrics().map(metric_entry).collect();
+            let entries: Vec<&Entry> = self.knowledge.entries().iter().chain(&metrics).collect();
+            let index = Index::new(&entries);
+            Shelf { metrics, index }
+        });
+        (self.knowledge.entries().iter().chain(&shelf.metrics).collect(), &shelf.index)
     }
 }
 
@@ -87,9 +108,8 @@ impl Tool for SearchRunbooks {
 
     fn interpret(&self, args: &Self::Args, context: &ToolContext<'_>, _: &[Fetched]) -> Result<ToolOutput, ToolError> {
         let asked: String = args.query.chars().take(MAX_QUERY).collect();
-        let metrics: Vec<Entry> = context.catalogue.metrics().map(metric_entry).collect();
-        let entries: Vec<&Entry> = self.knowledge.entries().iter().chain(&metrics).collect();
-        let hits = hits(args, &asked, &entries, context.catalogue);
+        let (entries, index) = self.shelf(context.catalogue);
+        let hits = hits(args, &asked, &entries, index, context.catalogue);
         let pieces: Vec<_> =
             hits.iter().zip(1..).map(|(entry, n)| evidence::of_entry(NAME, entry, n, context.as_of)).collect();
         if pieces.is_empty() {
@@ -108,7 +128,13 @@ impl Tool for SearchRunbooks {
 }
 
 /// The entries for a question, best first: those that it names, then those that have its words.
-fn hits<'a>(args: &SearchRunbooksArgs, asked: &str, entries: &[&'a Entry], catalogue: &Catalogue) -> Vec<&'a Entry> {
+fn hits<'a>(
+    args: &SearchRunbooksArgs,
+    asked: &str,
+    entries: &[&'a Entry],
+    index: &Index,
+    catalogue: &Catalogue,
+) -> Vec<&'a Entry> {
     let mut ids: Vec<String> = Vec::new();
     ids.extend(args.xid.map(|code| format!("xid/{code}")));
     ids.extend(args.cause.as_ref().map(|cause| format!("cause/{cause}")));
@@ -133,7 +159,6 @@ fn hits<'a>(args: &SearchRunbooksArgs, asked: &str, entries: &[&'a Entry], catal
         }
     }
     if !asked.trim().is_empty() {
-        let index = Index::new(entries);
         let scored = index.search(asked);
         let best = scored.first().map_or(0.0, |hit| hit.score);
         for hit in scored.into_iter().filter(|hit| hit.score >= MIN_SHARE * best) {

@@ -17,8 +17,11 @@ fn the_table_is_well_formed() {
     }
 }
 
-/// One line of each kind as it is written in the field, and what must be read out of it.
-const LINES: [(&str, &str, &[(&str, &str)]); 24] = [
+/// A line, the kind it is of, and what must be read out of its gaps.
+type Example = (&'static str, &'static str, &'static [(&'static str, &'static str)]);
+
+/// One line of each kind as it is written in the field.
+const LINES: [Example; 24] = [
     ("node7:12:99 [3] NCCL WARN NET/IB : Got async event : port error", "nccl-ib-port-error", &[]),
     ("NCCL WARN NET/IB : Got completion with error 12, opcode 0, len 0, vendor err 129", "nccl-ib-completion-12", &[]),
     ("NCCL WARN NET/IB : Got completion with error 5, opcode 1", "nccl-ib-completion", &[("status", "5")]),

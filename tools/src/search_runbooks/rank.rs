@@ -43,6 +43,7 @@ const WANTS_RUNBOOK: [&str; 9] = [
 const RUNBOOK_WANTED: f64 = 1.6;
 
 /// An entry's words with their weighed number.
+#[derive(Debug)]
 struct Counted {
     words: HashMap<String, f64>,
     length: f64,
@@ -50,6 +51,7 @@ struct Counted {
 }
 
 /// The entries by word.
+#[derive(Debug)]
 pub(super) struct Index {
     entries: Vec<Counted>,
     /// In how many entries a word stands.

@@ -170,7 +170,7 @@ pub(super) fn asks(words: &[Word<'_>], has_metric: bool, has_job: bool, times: u
     }
     let own = has_job || times > 0 || any(words, OF_SOMETHING);
     // `what is SM activity`, but not `what is the SM clock`, which asks for its value.
-    if plain && has_metric && !own && !words.get(2).is_some_and(|word| word.folded == "the") {
+    if plain && has_metric && !own && words.get(2).is_none_or(|word| word.folded != "the") {
         return true;
     }
     // `why does utilisation show 100 % when nothing runs`: of no job or node.

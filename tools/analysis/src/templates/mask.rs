@@ -129,8 +129,7 @@ fn token(run: &str) -> String {
     if run.starts_with(|c: char| c.is_ascii_digit()) {
         let unit = run.trim_start_matches(|c: char| c.is_ascii_digit());
         // `0kB` keeps its unit; `9c` or `3af` is a piece of something hexadecimal.
-        let is_unit =
-            unit.len() <= 3 && unit.chars().all(|c| c.is_ascii_alphabetic()) && !(all_hex && !unit.is_empty());
+        let is_unit = unit.len() <= 3 && unit.chars().all(|c| c.is_ascii_alphabetic()) && (unit.is_empty() || !all_hex);
         return if is_unit { format!("<num>{unit}") } else { "<hex>".to_owned() };
     }
     // `GPU5`, `node07`: the name stays. A digit inside a name (`mlx5_core`) belongs to it.
