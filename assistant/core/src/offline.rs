@@ -4,11 +4,14 @@
 
 mod draft;
 mod lexicon;
+mod meaning;
 mod plan;
 mod reading;
 mod time;
 mod words;
 
+#[cfg(test)]
+mod meaning_tests;
 #[cfg(test)]
 mod reading_tests;
 #[cfg(test)]

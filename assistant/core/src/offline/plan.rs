@@ -41,12 +41,13 @@ pub(super) fn next(
         Class::Compare => with_metric(ask, reading, catalogue, |metric| compare(zone, reading, metric, gathered)),
         Class::Logs => listing(ask, zone, reading, "search_logs", gathered),
         Class::Events => listing(ask, zone, reading, "list_events", gathered),
+        Class::Meaning => super::meaning::next(ask, zone, reading, gathered),
         Class::Write => finish(draft::read_only()),
         Class::Other => finish(draft::cannot_yet()),
     }
 }
 
-fn finish(draft: Draft) -> Turn {
+pub(super) fn finish(draft: Draft) -> Turn {
     Turn::Draft(Box::new(draft))
 }
 
@@ -68,7 +69,7 @@ fn refusal(ask: &Ask, reading: &Reading) -> Option<Draft> {
 }
 
 /// The window that was named, or the default one, said as such.
-fn window(ask: &Ask, zone: &TimeZone, reading: &Reading) -> Option<(TimeRange, AskedRange)> {
+pub(super) fn window(ask: &Ask, zone: &TimeZone, reading: &Reading) -> Option<(TimeRange, AskedRange)> {
     match reading.times.first() {
         Some(time) => Some((time.range, asked(time.range, &time.typed, zone))),
         None => {
@@ -80,7 +81,7 @@ fn window(ask: &Ask, zone: &TimeZone, reading: &Reading) -> Option<(TimeRange, A
 }
 
 /// The output of the latest call of a tool.
-fn output<'a>(gathered: &'a [Gathered], tool: &str) -> Option<Result<&'a ToolOutput, &'a str>> {
+pub(super) fn output<'a>(gathered: &'a [Gathered], tool: &str) -> Option<Result<&'a ToolOutput, &'a str>> {
     let latest = gathered.iter().rev().find(|g| g.call.tool == tool)?;
     Some(latest.outcome.as_ref().map_err(|none| none.for_people.as_str()))
 }
@@ -125,7 +126,7 @@ fn why_slow(ask: &Ask, zone: &TimeZone, reading: &Reading, gathered: &[Gathered]
     }
 }
 
-fn look_for_job(ask: &Ask, reading: &Reading) -> Turn {
+pub(super) fn look_for_job(ask: &Ask, reading: &Reading) -> Turn {
     let from = ask.as_of.checked_sub((24 * JOB_HORIZON_DAYS).hours()).unwrap_or(ask.as_of);
     let mut arguments = json!({ "kind": "job", "from": from.to_string(), "to": ask.as_of.to_string() });
     if let (Some(job), Some(object)) = (&reading.job, arguments.as_object_mut()) {
@@ -228,7 +229,7 @@ fn filters(reading: &Reading) -> Value {
 }
 
 /// The arguments that all metric tools share.
-fn metric_arguments(reading: &Reading, metric: &str) -> Value {
+pub(super) fn metric_arguments(reading: &Reading, metric: &str) -> Value {
     let mut arguments = json!({ "metric": metric, "filters": filters(reading) });
     if let Some(object) = arguments.as_object_mut() {
         if let Some(job) = &reading.job {
@@ -241,7 +242,7 @@ fn metric_arguments(reading: &Reading, metric: &str) -> Value {
     arguments
 }
 
-fn with_window(mut arguments: Value, range: TimeRange) -> Value {
+pub(super) fn with_window(mut arguments: Value, range: TimeRange) -> Value {
     if let Some(object) = arguments.as_object_mut() {
         object.insert("from".to_owned(), json!(range.from().to_string()));
         object.insert("to".to_owned(), json!(range.to().to_string()));

@@ -23,6 +23,8 @@ pub(super) enum Class {
     Logs,
     /// Events.
     Events,
+    /// What something means, or what to do about it.
+    Meaning,
     /// A command to change something.
     Write,
     /// Anything else.
@@ -123,6 +125,9 @@ fn classify(words: &[Word<'_>], metric: &MetricMention, has_job: bool, times: us
         return Class::Write;
     }
     let has_metric = !matches!(metric, MetricMention::None { .. });
+    if super::meaning::asks(words, has_metric, has_job, times) {
+        return Class::Meaning;
+    }
     let ranks = any(words, lexicon::MOST) || any(words, lexicon::LEAST);
     let slow = any(words, lexicon::SLOW);
     let about_job = has_job || any(words, lexicon::JOB);
