@@ -9,7 +9,7 @@ use sightline_model::claim::Quantity;
 use sightline_model::{Component, DraftClaim, Entity, FactPath, FactRef, Relation, TimeRange};
 
 use crate::cause::Finding;
-use crate::clocks::{LowClock, low_clocks};
+use crate::clocks::{LowClock, Reason, low_clocks};
 use crate::observation::{Observations, Placement};
 use crate::pace::{Onset, Pace, first_holding};
 use crate::sentence::Sentence;
@@ -196,6 +196,16 @@ impl<'a> Case<'a> {
     pub(crate) fn before(&self) -> Option<TimeRange> {
         let onset = self.pace.slowdown()?.onset.as_ref()?.at;
         TimeRange::new(self.observations.job.start, onset)
+    }
+
+    /// The job as a whole, as the component of what is nobody's in particular.
+    pub(crate) fn whole_job(&self) -> Vec<Component> {
+        vec![Component::from([("job".to_owned(), self.observations.job.id.clone())])]
+    }
+
+    /// Whether some GPU has a low clock under load.
+    pub(crate) fn has_slow_clock(&self) -> bool {
+        self.clocks.iter().any(|c| c.reason != Reason::Idle)
     }
 
     /// GPUs of the job per node.

@@ -10,11 +10,15 @@ mod cause;
 mod causes;
 mod clocks;
 mod diagnose;
+mod drivers;
+mod host;
 mod knowledge;
 mod level;
 mod observation;
 mod pace;
 mod ranking;
+mod ranks;
+mod records;
 mod sentence;
 mod services;
 mod serving;
@@ -29,6 +33,8 @@ mod diagnose_tests;
 mod drawn_tests;
 #[cfg(test)]
 mod look_alikes_tests;
+#[cfg(test)]
+mod training_tests;
 #[cfg(test)]
 mod worlds;
 

@@ -64,6 +64,14 @@ pub struct Observations<'a> {
     pub logs: Option<&'a Evidence>,
     /// Events (rows with fields `kind` and `body`); none when they were not read.
     pub events: Option<&'a Evidence>,
+    /// The driver of each node (rows with field `driver_version` and entity `node`, dated by when it was first seen); none when
+    /// it was not read.
+    pub drivers: Option<&'a Evidence>,
+    /// Runs of the same name as the job (rows with fields `job_id`, `end`, `state` and the job's labels, dated by their start),
+    /// the job itself among them; none when they were not read.
+    pub runs: Option<&'a Evidence>,
+    /// The step time of earlier runs, one series each with entity `job`; none when it was not read.
+    pub earlier: Option<&'a Evidence>,
     /// Which GPU sits at which bus address of a node: (node, domain, bus, device) to GPU index.
     pub bus_ids: BTreeMap<(String, u32, u8, u8), String>,
 }

@@ -26,7 +26,17 @@ pub(crate) struct World {
     pub(crate) events: Vec<(usize, String, String)>,
     pub(crate) window: (usize, usize),
     pub(crate) ended: bool,
+    pub(crate) state: &'static str,
+    /// The driver of each node; none when it is not known.
+    pub(crate) drivers: Vec<&'static str>,
+    /// Earlier runs, the latest last: their image and their step time.
+    pub(crate) runs: Vec<(&'static str, f64)>,
+    /// The image that the job runs.
+    pub(crate) image: &'static str,
 }
+
+/// The modes of a CPU, by the index that stands in the place of a GPU's.
+pub(crate) const MODES: [&str; 4] = ["idle", "user", "system", "iowait"];
 
 /// Noise in -1..1 that is the same on every run and unlike between members.
 pub(crate) fn noise(node: usize, gpu: usize, i: usize) -> f64 {
@@ -46,6 +56,10 @@ impl World {
             events: Vec::new(),
             window: (0, 240),
             ended: false,
+            state: "running",
+            drivers: Vec::new(),
+            runs: Vec::new(),
+            image: "",
         };
         world.set(Signal::SmClock, |n, g, i| Some(1960.0 + 6.0 * noise(n, g, i) + g as f64));
         world.set(Signal::GpuTemperature, |n, g, i| Some(62.0 + 1.5 * g as f64 + 0.8 * noise(n, g + 50, i)));
@@ -117,7 +131,7 @@ impl World {
             placements: self.placements(),
             start: at(0),
             end: self.ended.then(|| at(self.window.1)),
-            state: "running".to_owned(),
+            state: self.state.to_owned(),
             evidence: None,
         };
         let mut bus_ids = BTreeMap::new();
@@ -133,8 +147,64 @@ impl World {
                 .collect(),
             logs: evidence.iter().find(|(s, e)| s.is_none() && e.dataset == "logs").map(|(_, e)| e),
             events: evidence.iter().find(|(s, e)| s.is_none() && e.dataset == "events").map(|(_, e)| e),
+            drivers: rows(evidence, "drivers"),
+            runs: rows(evidence, "runs"),
+            earlier: rows(evidence, "earlier"),
             bus_ids,
         }
+    }
+
+    /// The rows and series that are no signals: the nodes' drivers, the runs of the same name and their pace.
+    fn beside(&self, all: &mut Vec<(Option<Signal>, Evidence)>) {
+        let entity = |key: &str, value: &str| Entity::from([(key.to_owned(), value.to_owned())]);
+        let mut drivers = blank(all.len() + 1, "drivers");
+        drivers.rows = self
+            .drivers
+            .iter()
+            .enumerate()
+            .map(|(n, version)| EvidenceRow {
+                entity: entity("node", &node(n)),
+                time: Some(at(0)),
+                fields: BTreeMap::from([("driver_version".to_owned(), (*version).to_owned())]),
+                ..EvidenceRow::default()
+            })
+            .collect();
+        if !self.drivers.is_empty() {
+            all.push((None, drivers));
+        }
+        if self.runs.is_empty() {
+            return;
+        }
+        let mut runs = blank(all.len() + 1, "runs");
+        let mut earlier = blank(all.len() + 2, "earlier");
+        let hours = |n: usize| at(0).checked_sub(SignedDuration::from_hours(i64::try_from(n).unwrap())).unwrap();
+        for (index, (image, pace)) in self.runs.iter().enumerate() {
+            let (id, ago) = (format!("J{}", 100 + index), 10 * (self.runs.len() - index));
+            let fields = BTreeMap::from([
+                ("image".to_owned(), (*image).to_owned()),
+                ("end".to_owned(), hours(ago - 5).to_string()),
+            ]);
+            runs.rows.push(EvidenceRow {
+                entity: entity("job", &id),
+                time: Some(hours(ago)),
+                fields,
+                ..EvidenceRow::default()
+            });
+            let points = (0..60).map(|i| {
+                let value = pace + 0.01 * noise(index, 3, i);
+                let time = hours(ago).checked_add(SignedDuration::from_mins(i64::try_from(i).unwrap())).unwrap();
+                Point { time, value, min: value, max: value, count: 1 }
+            });
+            earlier.series.push(Series { entity: entity("job", &id), points: points.collect() });
+        }
+        runs.rows.push(EvidenceRow {
+            entity: entity("job", "J123"),
+            time: Some(at(0)),
+            fields: BTreeMap::from([("image".to_owned(), self.image.to_owned())]),
+            ..EvidenceRow::default()
+        });
+        all.push((None, runs));
+        all.push((None, earlier));
     }
 
     fn placements(&self) -> Vec<Placement> {
@@ -152,6 +222,13 @@ impl World {
                     .placements()
                     .iter()
                     .map(|p| (p.component(), p.node.trim_start_matches('n').parse().unwrap(), p.gpu.parse().unwrap()))
+                    .collect(),
+                Scope::Node if *signal == Signal::CpuTime => (0..self.nodes)
+                    .flat_map(|n| (0..MODES.len()).map(move |m| (n, m)))
+                    .map(|(n, m)| {
+                        let mode = ("mode".to_owned(), MODES[m].to_owned());
+                        (Entity::from([("node".to_owned(), node(n)), mode]), n, m)
+                    })
                     .collect(),
                 Scope::Node => (0..self.nodes).map(|n| (Entity::from([("node".to_owned(), node(n))]), n, 0)).collect(),
                 Scope::Job if matches!(signal, Signal::ComputeTime | Signal::CommunicationTime) => {
@@ -209,8 +286,14 @@ impl World {
             })
             .collect();
         all.push((None, evidence));
+        self.beside(&mut all);
         all
     }
+}
+
+/// The piece of evidence of a data set.
+fn rows<'a>(evidence: &'a [(Option<Signal>, Evidence)], dataset: &str) -> Option<&'a Evidence> {
+    evidence.iter().map(|(_, e)| e).find(|e| e.dataset == dataset)
 }
 
 pub(crate) fn node(n: usize) -> String {

@@ -10,7 +10,7 @@ use sightline_model::{Component, DraftClaim, Entity, Evidence, Relation, Stat, T
 
 use crate::case::Case;
 use crate::cause::{Check, Finding, MIN_RELATIVE, OUTLIER_Z, Strength, Support};
-use crate::causes::hardware_degradation;
+use crate::causes::{driver_regression, hardware_degradation, pipeline_stage_imbalance, workload_imbalance};
 use crate::clocks::{Basis, LowClock, Reason, Side, distance};
 use crate::level::{excursion, segments};
 use crate::pace::Onset;
@@ -32,6 +32,9 @@ fn assess(case: &Case<'_>) -> Finding {
             "Ruled out as a cause of its own: the slow worker reports errors that tell why.",
         );
         return Finding::RuledOut(named.claim());
+    }
+    if let Some(text) = shared_by_more_than_one(case) {
+        return Finding::RuledOut(Sentence::new(text).claim());
     }
     if let Some(worst) = low.first() {
         return by_clock(case, worst, &low);
@@ -58,6 +61,18 @@ fn assess(case: &Case<'_>) -> Finding {
         (_, _, None) => Sentence::new("Ruled out: no rank of the job computes longer than its peers."),
     };
     Finding::RuledOut(why.claim())
+}
+
+/// Why the one that is last is no culprit of its own.
+fn shared_by_more_than_one(case: &Case<'_>) -> Option<&'static str> {
+    if driver_regression::cohort_is_slow(case) {
+        return Some("Ruled out: all nodes with the newest driver are slow, not one worker.");
+    }
+    if pipeline_stage_imbalance::holds(case) {
+        return Some("Ruled out: a whole block of ranks has been slower from the start, not one worker.");
+    }
+    workload_imbalance::holds(case)
+        .then_some("Ruled out: the last rank is another one at every moment; a slow worker stays the last.")
 }
 
 fn low_without_reason<'c, 'a>(case: &'c Case<'a>) -> Vec<&'c LowClock<'a>> {
