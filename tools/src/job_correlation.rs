@@ -5,6 +5,7 @@
 
 mod citing;
 mod events;
+mod history;
 mod queries;
 mod read;
 mod scope;
@@ -55,10 +56,12 @@ impl Tool for JobCorrelation {
         }
         let Found::Scope(scope) = scope::read(args, context, fetched)? else { return Ok(Step::Done) };
         let queries = match rounds {
-            1 => queries::survey(context, &scope),
+            1 => [queries::survey(context, &scope), history::first(context, &scope, fetched)?].concat(),
             2 => {
                 let file = CaseFile::read(context, &scope, fetched)?;
-                queries::closer(context, &scope, &focus(&file.observations(&scope)))
+                let mut closer = queries::closer(context, &scope, &focus(&file.observations(&scope)));
+                closer.extend(history::second(context, &scope, fetched)?);
+                closer
             }
             _ => Vec::new(),
         };

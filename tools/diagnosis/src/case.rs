@@ -1,5 +1,6 @@
 //! The case as the checks see it: signals by name, the job's pace, slow clocks, Xids, series that stopped.
 
+use std::cell::OnceCell;
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
@@ -9,6 +10,7 @@ use sightline_model::claim::Quantity;
 use sightline_model::{Component, DraftClaim, Entity, FactPath, FactRef, Relation, TimeRange};
 
 use crate::cause::Finding;
+use crate::causes::slow_worker::StandingOut;
 use crate::clocks::{LowClock, Reason, low_clocks};
 use crate::observation::{Observations, Placement};
 use crate::pace::{Onset, Pace, first_holding};
@@ -117,6 +119,16 @@ pub(crate) struct Case<'a> {
     pub(crate) clocks: Vec<LowClock<'a>>,
     pub(crate) xids: Vec<XidEvent<'a>>,
     pub(crate) stopped: Vec<Stopped<'a>>,
+    pub(crate) found: Found,
+}
+
+/// What several checks ask and is dear to tell: found once, when it is asked first.
+#[derive(Debug, Default)]
+pub(crate) struct Found {
+    /// The rank that all others wait for.
+    pub(crate) standing_out: OnceCell<Option<StandingOut>>,
+    /// Whether ranks take turns at being the last.
+    pub(crate) takes_turns: OnceCell<bool>,
 }
 
 impl<'a> Case<'a> {
@@ -127,7 +139,7 @@ impl<'a> Case<'a> {
         let clocks = low_clocks(&views, observations, window);
         let xids = xid_events(&views, observations);
         let stopped = stopped(&views, observations);
-        Self { observations, window, views, pace, clocks, xids, stopped }
+        Self { observations, window, views, pace, clocks, xids, stopped, found: Found::default() }
     }
 
     pub(crate) fn view(&self, signal: Signal) -> Option<&View<'a>> {

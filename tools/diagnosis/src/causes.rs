@@ -23,7 +23,7 @@ mod out_of_memory;
 mod pcie_degradation;
 mod pipeline_stage_imbalance;
 mod power_capping;
-mod slow_worker;
+pub(crate) mod slow_worker;
 mod software_regression;
 mod storage_bottleneck;
 pub(crate) mod telemetry_gap;

@@ -34,13 +34,19 @@ mod drawn_tests;
 #[cfg(test)]
 mod look_alikes_tests;
 #[cfg(test)]
+mod training_pairs_tests;
+#[cfg(test)]
 mod training_tests;
 #[cfg(test)]
+mod training_worlds;
+#[cfg(test)]
 mod worlds;
+#[cfg(test)]
+mod worlds_history;
 
 pub use cause::MIN_RELATIVE;
 pub use diagnose::{Diagnosis, Focus, diagnose, focus};
 pub use knowledge::{CauseInfo, KnowledgeError, cause_info};
-pub use observation::{Job, Observations, Observed, Placement};
+pub use observation::{EarlierRun, Job, Observations, Observed, Placement};
 pub use signal::{Scope, Signal};
 pub use xid::{XidAction, XidClass, XidInfo, XidLine, XidSource, parse_bus_id, parse_xid_line, xid_info};

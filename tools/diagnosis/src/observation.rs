@@ -42,6 +42,17 @@ pub struct Job {
     pub evidence: Option<sightline_model::EvidenceId>,
 }
 
+/// A run of the same name that ended before the job began.
+#[derive(Clone, Copy, Debug)]
+pub struct EarlierRun<'a> {
+    /// Its row in `Observations::history`.
+    pub row: usize,
+    /// How many GPUs it held.
+    pub gpus: usize,
+    /// Its step time: one series.
+    pub pace: &'a Evidence,
+}
+
 /// Evidence for one signal.
 #[derive(Clone, Copy, Debug)]
 pub struct Observed<'a> {
@@ -67,11 +78,11 @@ pub struct Observations<'a> {
     /// The driver of each node (rows with field `driver_version` and entity `node`, dated by when it was first seen); none when
     /// it was not read.
     pub drivers: Option<&'a Evidence>,
-    /// Runs of the same name as the job (rows with fields `job_id`, `end`, `state` and the job's labels, dated by their start),
-    /// the job itself among them; none when they were not read.
-    pub runs: Option<&'a Evidence>,
-    /// The step time of earlier runs, one series each with entity `job`; none when it was not read.
-    pub earlier: Option<&'a Evidence>,
+    /// Runs of the same name (rows dated by their start, with fields `job_id`, `end` and the labels of the run), the job itself
+    /// among them; none when they were not read.
+    pub history: Option<&'a Evidence>,
+    /// Those of them that came before the job.
+    pub earlier: Vec<EarlierRun<'a>>,
     /// Which GPU sits at which bus address of a node: (node, domain, bus, device) to GPU index.
     pub bus_ids: BTreeMap<(String, u32, u8, u8), String>,
 }

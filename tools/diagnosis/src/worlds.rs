@@ -148,63 +148,10 @@ impl World {
             logs: evidence.iter().find(|(s, e)| s.is_none() && e.dataset == "logs").map(|(_, e)| e),
             events: evidence.iter().find(|(s, e)| s.is_none() && e.dataset == "events").map(|(_, e)| e),
             drivers: rows(evidence, "drivers"),
-            runs: rows(evidence, "runs"),
-            earlier: rows(evidence, "earlier"),
+            history: rows(evidence, "history"),
+            earlier: self.earlier(evidence),
             bus_ids,
         }
-    }
-
-    /// The rows and series that are no signals: the nodes' drivers, the runs of the same name and their pace.
-    fn beside(&self, all: &mut Vec<(Option<Signal>, Evidence)>) {
-        let entity = |key: &str, value: &str| Entity::from([(key.to_owned(), value.to_owned())]);
-        let mut drivers = blank(all.len() + 1, "drivers");
-        drivers.rows = self
-            .drivers
-            .iter()
-            .enumerate()
-            .map(|(n, version)| EvidenceRow {
-                entity: entity("node", &node(n)),
-                time: Some(at(0)),
-                fields: BTreeMap::from([("driver_version".to_owned(), (*version).to_owned())]),
-                ..EvidenceRow::default()
-            })
-            .collect();
-        if !self.drivers.is_empty() {
-            all.push((None, drivers));
-        }
-        if self.runs.is_empty() {
-            return;
-        }
-        let mut runs = blank(all.len() + 1, "runs");
-        let mut earlier = blank(all.len() + 2, "earlier");
-        let hours = |n: usize| at(0).checked_sub(SignedDuration::from_hours(i64::try_from(n).unwrap())).unwrap();
-        for (index, (image, pace)) in self.runs.iter().enumerate() {
-            let (id, ago) = (format!("J{}", 100 + index), 10 * (self.runs.len() - index));
-            let fields = BTreeMap::from([
-                ("image".to_owned(), (*image).to_owned()),
-                ("end".to_owned(), hours(ago - 5).to_string()),
-            ]);
-            runs.rows.push(EvidenceRow {
-                entity: entity("job", &id),
-                time: Some(hours(ago)),
-                fields,
-                ..EvidenceRow::default()
-            });
-            let points = (0..60).map(|i| {
-                let value = pace + 0.01 * noise(index, 3, i);
-                let time = hours(ago).checked_add(SignedDuration::from_mins(i64::try_from(i).unwrap())).unwrap();
-                Point { time, value, min: value, max: value, count: 1 }
-            });
-            earlier.series.push(Series { entity: entity("job", &id), points: points.collect() });
-        }
-        runs.rows.push(EvidenceRow {
-            entity: entity("job", "J123"),
-            time: Some(at(0)),
-            fields: BTreeMap::from([("image".to_owned(), self.image.to_owned())]),
-            ..EvidenceRow::default()
-        });
-        all.push((None, runs));
-        all.push((None, earlier));
     }
 
     fn placements(&self) -> Vec<Placement> {
@@ -306,7 +253,7 @@ pub(crate) fn at(i: usize) -> Timestamp {
     start.checked_add(SignedDuration::from_mins(i64::try_from(i).unwrap())).unwrap()
 }
 
-fn blank(n: usize, dataset: &str) -> Evidence {
+pub(crate) fn blank(n: usize, dataset: &str) -> Evidence {
     Evidence {
         id: EvidenceId::new(format!("E{n}")),
         tool: "job_correlation".to_owned(),

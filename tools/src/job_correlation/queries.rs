@@ -28,8 +28,18 @@ const STEPS: [u64; 10] = [30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 21_600];
 /// Log lines and events looked at.
 const MAX_LINES: u32 = 2_000;
 
-/// The kernel log lines that some cause reads.
-const LOG_PATTERN: &str = "Xid|[Cc]heckpoint";
+/// The log lines that some cause reads.
+const LOG_PATTERN: [&str; 9] = [
+    "Xid",
+    "[Cc]heckpoint",
+    "[Oo]ut of memory|OutOfMemoryError|OUT_OF_MEMORY|MemoryAllocation|oom-kill|OOMKilled",
+    "NCCL version",
+    "driver version|Driver/library version|API mismatch|driver version is insufficient",
+    "system not yet initialized|SystemNotReady",
+    "not responding|blocked for more than",
+    "SlowDown|slow requests|reduce your request rate",
+    "failed to allocate memory",
+];
 
 /// How much of the range is read to learn which GPU sits at which bus address: it does not change while a node is up.
 const BUS_RANGE: SignedDuration = SignedDuration::from_hours(1);
@@ -51,7 +61,7 @@ pub(super) fn survey(context: &ToolContext<'_>, scope: &Scope) -> Vec<Query> {
         }
     }
     if context.may_read(Dataset::Logs) && !scope.placements.is_empty() {
-        let body = Filter::Dim { dim: Dim::Body, matches: Match::Regex(LOG_PATTERN.to_owned()) };
+        let body = Filter::Dim { dim: Dim::Body, matches: Match::Regex(LOG_PATTERN.join("|")) };
         let mut filters = node_filters(scope);
         filters.push(body);
         queries.push(lines(context, Dataset::Logs, scope.range, filters));
@@ -106,10 +116,14 @@ pub(super) fn group_by(signal: Signal) -> Vec<Dim> {
     let label = |key: &str| Dim::Label(key.to_owned());
     match signal.scope() {
         Level::Gpu => vec![Dim::Node, Dim::Gpu],
+        Level::Node if signal == Signal::CpuTime => vec![Dim::Node, label("mode")],
         Level::Node => vec![Dim::Node, label("device"), label("port")],
         Level::Job => match signal {
             // Ranks of a synchronous job agree on these.
             Signal::StepTime | Signal::Throughput | Signal::CheckpointTime => Vec::new(),
+            Signal::ComputeTime | Signal::CommunicationTime => {
+                vec![Dim::Node, Dim::Gpu, label("rank"), label("pp_rank"), label("pipeline_stage")]
+            }
             _ => vec![Dim::Node, Dim::Gpu, label("rank")],
         },
     }
@@ -121,7 +135,7 @@ fn with_stored_name(mut group_by: Vec<Dim>) -> Vec<Dim> {
     group_by
 }
 
-fn of_metric(
+pub(super) fn of_metric(
     scope: &Scope,
     signal: Signal,
     metric: &str,
@@ -165,7 +179,7 @@ fn bus_addresses(context: &ToolContext<'_>, scope: &Scope) -> Query {
     of_metric(scope, Signal::GpuTemperature, "gpu_temperature", None, range, shape)
 }
 
-fn cluster_filter(scope: &Scope) -> Vec<Filter> {
+pub(super) fn cluster_filter(scope: &Scope) -> Vec<Filter> {
     if scope.cluster.is_empty() {
         return Vec::new();
     }
@@ -185,13 +199,14 @@ fn survey_step_ms(scope: &Scope, signal: Signal) -> u64 {
         | Signal::PowerViolation
         | Signal::RemappedUncorrectable
         | Signal::RemappedCorrectable
-        | Signal::DoubleBitErrors => COUNTER_STEPS,
+        | Signal::DoubleBitErrors
+        | Signal::CpuTime => COUNTER_STEPS,
         _ => (POINTS / scope.placements.len().max(1) as u64).clamp(FEWEST_STEPS, MOST_STEPS),
     };
     step_ms(scope.range, steps)
 }
 
-fn step_ms(range: TimeRange, steps: u64) -> u64 {
+pub(super) fn step_ms(range: TimeRange, steps: u64) -> u64 {
     let wanted = (range.millis().unsigned_abs() / 1000).div_ceil(steps.max(1));
     let seconds = STEPS.into_iter().find(|s| *s >= wanted).unwrap_or(wanted);
     // A step is never longer than its window.

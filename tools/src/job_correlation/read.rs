@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use sightline_diagnosis::{Job, Observations, Observed, Signal, parse_bus_id};
+use sightline_diagnosis::{EarlierRun, Job, Observations, Observed, Signal, parse_bus_id};
 use sightline_model::{Aggregation, Dataset, Dim, Evidence};
 use sightline_query::{Query, Shape};
 
-use crate::job_correlation::NAME;
 use crate::job_correlation::queries::{aggregation, group_by};
 use crate::job_correlation::scope::Scope;
+use crate::job_correlation::{NAME, history};
 use crate::list_rows::list_rows;
 use crate::reading::{Content, Table, entity_key, evidence, read_series};
 use crate::tool::{Fetched, ToolContext, ToolError};
@@ -24,12 +24,13 @@ enum Piece {
     Series(Signal, Evidence),
     Logs(Evidence),
     Events(Evidence),
+    History(history::Part, Evidence),
 }
 
 impl Piece {
     fn evidence(&self) -> &Evidence {
         match self {
-            Self::Jobs(e) | Self::Series(_, e) | Self::Logs(e) | Self::Events(e) => e,
+            Self::Jobs(e) | Self::Series(_, e) | Self::Logs(e) | Self::Events(e) | Self::History(_, e) => e,
         }
     }
 }
@@ -39,6 +40,8 @@ impl Piece {
 pub(super) struct CaseFile {
     pieces: Vec<Piece>,
     bus_ids: BTreeMap<(String, u32, u8, u8), String>,
+    /// How many GPUs each earlier run held.
+    sizes: BTreeMap<String, usize>,
     /// What a reader should know about the reading.
     pub(super) notes: Vec<String>,
 }
@@ -57,6 +60,9 @@ impl CaseFile {
     fn add(&mut self, context: &ToolContext<'_>, scope: &Scope, fetched: &Fetched) -> Result<(), ToolError> {
         let n = self.pieces.len() + 1;
         let query = fetched.query.query();
+        if let Some(part) = history::part(scope, query) {
+            return self.add_history(part, fetched, n);
+        }
         match query.dataset {
             Dataset::Jobs | Dataset::JobGpus => {
                 self.pieces.push(Piece::Jobs(evidence(fetched, NAME, n, Content::Rows(list_rows(fetched)?))));
@@ -120,6 +126,18 @@ impl CaseFile {
         Ok(())
     }
 
+    fn add_history(&mut self, part: history::Part, fetched: &Fetched, n: usize) -> Result<(), ToolError> {
+        match part {
+            history::Part::Held => self.sizes = history::sizes(fetched)?,
+            history::Part::Drivers | history::Part::Runs | history::Part::Pace => {
+                if let Some(found) = history::piece(part, fetched, n)? {
+                    self.pieces.push(Piece::History(part, found));
+                }
+            }
+        }
+        Ok(())
+    }
+
     fn add_bus_ids(&mut self, fetched: &Fetched) -> Result<(), ToolError> {
         let table = Table::new(&fetched.result);
         let bus = Dim::Label("pci_bus_id".to_owned());
@@ -151,13 +169,35 @@ impl CaseFile {
                 .iter()
                 .filter_map(|piece| match piece {
                     Piece::Series(signal, evidence) => Some(Observed { signal: *signal, evidence }),
-                    Piece::Jobs(_) | Piece::Logs(_) | Piece::Events(_) => None,
+                    Piece::Jobs(_) | Piece::Logs(_) | Piece::Events(_) | Piece::History(..) => None,
                 })
                 .collect(),
             logs: first(|p| matches!(p, Piece::Logs(_))),
             events: first(|p| matches!(p, Piece::Events(_))),
+            drivers: first(|p| matches!(p, Piece::History(history::Part::Drivers, _))),
+            history: first(|p| matches!(p, Piece::History(history::Part::Runs, _))),
+            earlier: self.earlier(),
             bus_ids: self.bus_ids.clone(),
         }
+    }
+
+    /// The earlier runs whose size and pace are known.
+    fn earlier(&self) -> Vec<EarlierRun<'_>> {
+        let of = |part: history::Part| {
+            self.pieces.iter().filter_map(move |p| match p {
+                Piece::History(its, evidence) if *its == part => Some(evidence),
+                _ => None,
+            })
+        };
+        let Some(runs) = of(history::Part::Runs).next() else { return Vec::new() };
+        let known = |pace: &&Evidence| {
+            let job = pace.series.first()?.entity.get("job")?;
+            let row = runs.rows.iter().position(|row| history::job_of(row) == job)?;
+            Some((row, *self.sizes.get(job)?))
+        };
+        of(history::Part::Pace)
+            .filter_map(|pace| known(&pace).map(|(row, gpus)| EarlierRun { row, gpus, pace }))
+            .collect()
     }
 
     /// All evidence, in order.

@@ -108,7 +108,7 @@ fn timeouts(
     let only_newer = sides.is_some_and(|(newer, others)| {
         nodes.iter().all(|n| newer.contains(n)) && !others.is_empty() && (nodes.len() >= 2 || upgraded.is_some())
     });
-    if !only_newer && !(upgraded.is_some() && nodes.len() >= 2) {
+    if !(only_newer || upgraded.is_some() && nodes.len() >= 2) {
         return None;
     }
     let mut claims = vec![first.claim()];

@@ -7,11 +7,12 @@
 
 use jiff::Timestamp;
 use sightline_analysis::median;
-use sightline_model::{DraftClaim, Entity, EvidenceRow, Relation, Stat};
+use sightline_model::{DraftClaim, Entity, Evidence, EvidenceRow, Relation, Stat};
 
 use crate::case::Case;
-use crate::cause::{Check, Finding, Strength, Support};
+use crate::cause::{Check, Finding, MIN_RELATIVE, Strength, Support};
 use crate::causes::{hardware_degradation, slow_worker};
+use crate::observation::EarlierRun;
 use crate::pace::Pace;
 use crate::records::{Record, before_slowdown, events};
 use crate::sentence::{Sentence, stat};
@@ -38,8 +39,8 @@ const SOFTWARE: [&str; 9] = [
     "nccl_version",
 ];
 
-/// Labels of a job that say how large it is: runs of different sizes are not compared.
-const SIZE: [&str; 6] = ["gpus", "num_gpus", "gpu_num", "requested_gpus", "world_size", "batch_size"];
+/// What two runs must have in common to be compared, as far as it is recorded: whose they are and how large they are.
+const SAME: [&str; 4] = ["user", "world_size", "batch_size", "model"];
 
 /// A job that is slower than its earlier runs.
 #[derive(Clone, Debug)]
@@ -78,7 +79,7 @@ fn assess(case: &Case<'_>) -> Finding {
     if matches!(case.pace, Pace::Unknown) {
         return case.no_data(&[Signal::StepTime, Signal::Throughput]);
     }
-    if case.observations.events.is_none() && case.observations.earlier.is_none() {
+    if case.observations.events.is_none() && case.observations.earlier.is_empty() {
         let text = "Not judged: neither events of deploys nor earlier runs of the job are known.";
         return Finding::NoData(Sentence::new(text).claim());
     }
@@ -87,7 +88,7 @@ fn assess(case: &Case<'_>) -> Finding {
         None => "Ruled out: the job did not become slower, and no earlier run of it is known to be faster.",
     };
     let mut why = Sentence::new(text);
-    if let Some(evidence) = case.observations.earlier.or(case.observations.events) {
+    for evidence in case.observations.earlier.last().map(|run| run.pace).into_iter().chain(case.observations.events) {
         why = why.cite(&evidence.id);
     }
     Finding::RuledOut(why.claim())
@@ -133,40 +134,31 @@ fn than_before(case: &Case<'_>, past: Slower) -> Finding {
     }))
 }
 
-/// Whether the job is slower than its earlier runs of the same size, and what of its software changed.
+/// Whether the job is slower than its earlier runs on as many GPUs, and what of its software changed.
 pub(crate) fn slower_than_before(case: &Case<'_>) -> Option<Slower> {
-    let (runs, earlier) = (case.observations.runs?, case.observations.earlier?);
+    let history = case.observations.history?;
     let view = case.view(Signal::StepTime)?;
     let now = view.members.iter().max_by_key(|m| m.points.len())?;
     let level = now.median(case.window)?;
-    let id = |row: &EvidenceRow| row.entity.get("job").or_else(|| row.fields.get("job_id")).cloned();
-    let own_row = runs.rows.iter().position(|r| id(r).as_deref() == Some(case.observations.job.id.as_str()));
-    let own = own_row.and_then(|i| runs.rows.get(i));
-    let mut past: Vec<(usize, Timestamp, f64, &Entity)> = Vec::new();
-    for (index, row) in runs.rows.iter().enumerate() {
-        let (Some(job), Some(start)) = (id(row), row.time) else { continue };
-        let same_size = own.is_none_or(|own| {
-            SIZE.iter().all(|key| match (own.fields.get(*key), row.fields.get(*key)) {
-                (Some(a), Some(b)) => a == b,
-                _ => true,
-            })
-        });
-        if start >= case.observations.job.start || !same_size {
-            continue;
-        }
-        let Some(series) = earlier.series.iter().find(|s| s.entity.get("job") == Some(&job)) else { continue };
-        let Some(pace) = median(&series.points.iter().map(|p| p.value).collect::<Vec<_>>()) else { continue };
-        let ended = row.fields.get("end").and_then(|end| end.parse().ok()).unwrap_or(start);
-        past.push((index, ended, pace, &series.entity));
-    }
-    past.sort_by_key(|(_, ended, _, _)| *ended);
-    let (row, ended, pace, entity) = past.last()?;
+    let own = history.rows.iter().position(|row| job_of(row) == Some(case.observations.job.id.as_str()))?;
+    let own_row = history.rows.get(own)?;
+    let mut past: Vec<Past<'_>> =
+        case.observations.earlier.iter().filter_map(|run| past_run(case, history, own_row, run)).collect();
+    past.sort_by_key(|run| run.ended);
+    let last = past.last()?;
     // Every earlier run must have been faster: a job whose runs differ by chance proves nothing.
-    if past.iter().any(|(_, _, pace, _)| level < SLOWER_RUN * pace) {
+    if past.iter().any(|run| level < SLOWER_RUN * run.level) {
         return None;
     }
-    let (before, after) =
-        (stat(earlier, entity, Stat::Median, None), stat(view.evidence, now.entity, Stat::Median, Some(case.window)));
+    let changed = changed(history, own, last.row);
+    let least = past.iter().map(|run| run.level).reduce(f64::min)?;
+    let alike = past.len() >= 2 && past.iter().all(|run| run.level <= least * (1.0 + MIN_RELATIVE));
+    // With nothing on record that changed, one faster run may be the odd one.
+    if changed.is_none() && !alike {
+        return None;
+    }
+    let before = stat(last.pace, last.entity, Stat::Median, None);
+    let after = stat(view.evidence, now.entity, Stat::Median, Some(case.window));
     let claim =
         Sentence::new("The step time is {after} at the median, in the run before it was {before}: {change} more.")
             .number("after", after.clone(), 2, view.unit())
@@ -174,12 +166,39 @@ pub(crate) fn slower_than_before(case: &Case<'_>) -> Option<Slower> {
             .percent("change", before.clone(), after.clone())
             .holds(after, Relation::Above, before)
             .claim();
-    let changed = own_row.and_then(|own| changed(runs, own, *row));
-    Some(Slower { ended: *ended, factor: level / pace, claim, changed })
+    Some(Slower { ended: last.ended, factor: level / last.level, claim, changed })
+}
+
+/// An earlier run that may be compared with the job.
+struct Past<'a> {
+    row: usize,
+    ended: Timestamp,
+    level: f64,
+    pace: &'a Evidence,
+    entity: &'a Entity,
+}
+
+fn job_of(row: &EvidenceRow) -> Option<&str> {
+    row.entity.get("job").or_else(|| row.fields.get("job_id")).map(String::as_str)
+}
+
+fn past_run<'a>(case: &Case<'_>, history: &Evidence, own: &EvidenceRow, run: &EarlierRun<'a>) -> Option<Past<'a>> {
+    let row = history.rows.get(run.row)?;
+    let differs = |key: &&str| match (own.fields.get(*key), row.fields.get(*key)) {
+        (Some(a), Some(b)) => a != b,
+        _ => false,
+    };
+    if run.gpus != case.observations.job.placements.len() || SAME.iter().any(differs) {
+        return None;
+    }
+    let ended = row.fields.get("end")?.parse().ok()?;
+    let series = run.pace.series.first()?;
+    let level = median(&series.points.iter().map(|p| p.value).collect::<Vec<_>>())?;
+    Some(Past { row: run.row, ended, level, pace: run.pace, entity: &series.entity })
 }
 
 /// A claim about the first label that says that other software runs now.
-fn changed(runs: &sightline_model::Evidence, own: usize, past: usize) -> Option<DraftClaim> {
+fn changed(runs: &Evidence, own: usize, past: usize) -> Option<DraftClaim> {
     let (now, then) = (runs.rows.get(own)?, runs.rows.get(past)?);
     let key = SOFTWARE.into_iter().find(|key| match (now.fields.get(*key), then.fields.get(*key)) {
         (Some(a), Some(b)) => a != b,

@@ -43,7 +43,7 @@ struct Uneven<'v, 'a> {
 
 /// Whether ranks take turns at being last.
 pub(crate) fn holds(case: &Case<'_>) -> bool {
-    matches!(uneven(case), Some(Ok(_)))
+    *case.found.takes_turns.get_or_init(|| matches!(uneven(case), Some(Ok(_))))
 }
 
 /// The signals that tell who is last, and whether the last one has the highest value.
