@@ -3,12 +3,15 @@
 //! Four rounds at most: the job and its GPUs; every signal a cause looks at, on the job's own GPUs and nodes only; a closer
 //! look at what changed. So what is read follows the job's size and not the fleet's.
 
-mod citing;
+mod batches;
+mod books;
+pub(crate) mod citing;
 mod events;
 mod history;
 mod queries;
 mod read;
 mod scope;
+mod whole;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -59,9 +62,10 @@ impl Tool for JobCorrelation {
             1 => [queries::survey(context, &scope), history::first(context, &scope, fetched)?].concat(),
             2 => {
                 let file = CaseFile::read(context, &scope, fetched)?;
-                let mut closer = queries::closer(context, &scope, &focus(&file.observations(&scope)));
-                closer.extend(history::second(context, &scope, fetched)?);
-                closer
+                let mut queries = queries::moved(context, &scope, fetched)?;
+                queries.extend(queries::closer(context, &scope, &focus(&file.observations(&scope))));
+                queries.extend(history::second(context, &scope, fetched)?);
+                queries
             }
             _ => Vec::new(),
         };
@@ -102,7 +106,7 @@ fn judged(context: &ToolContext<'_>, scope: &Scope, fetched: &[Fetched]) -> Resu
         suggestions,
         evidence: file.evidence(),
     };
-    Ok(citing::keep_what_counts(output))
+    Ok(citing::keep_what_counts(output, read::always_shown))
 }
 
 fn suggestions(scope: &Scope, outcome: Outcome) -> Vec<String> {

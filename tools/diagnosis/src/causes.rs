@@ -4,6 +4,7 @@ use crate::cause::Check;
 
 mod ambient_variation;
 mod checkpoint_stall;
+mod collective_hang;
 mod compute_bound;
 mod config_mismatch;
 mod cpu_preprocessing_bottleneck;
@@ -18,14 +19,17 @@ mod memory_leak;
 mod network_congestion;
 mod network_link_fault;
 mod node_failure;
+mod noisy_neighbour;
 mod nvlink_fault;
 mod out_of_memory;
 mod pcie_degradation;
 mod pipeline_stage_imbalance;
 mod power_capping;
+mod preemption;
 pub(crate) mod slow_worker;
 mod software_regression;
 mod storage_bottleneck;
+pub(crate) mod telemetry_artifact;
 pub(crate) mod telemetry_gap;
 mod thermal_throttling;
 mod workload_imbalance;
@@ -59,4 +63,8 @@ pub(crate) const CHECKS: &[Check] = &[
     compute_bound::CHECK,
     memory_bandwidth_bound::CHECK,
     ambient_variation::CHECK,
+    collective_hang::CHECK,
+    preemption::CHECK,
+    noisy_neighbour::CHECK,
+    telemetry_artifact::CHECK,
 ];

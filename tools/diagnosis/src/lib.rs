@@ -14,6 +14,7 @@ mod drivers;
 mod host;
 mod knowledge;
 mod level;
+mod lines;
 mod observation;
 mod pace;
 mod ranking;
@@ -23,6 +24,7 @@ mod sentence;
 mod services;
 mod serving;
 mod signal;
+mod stall;
 mod view;
 mod xid;
 mod xid_events;
@@ -32,7 +34,11 @@ mod diagnose_tests;
 #[cfg(test)]
 mod drawn_tests;
 #[cfg(test)]
+mod halts_tests;
+#[cfg(test)]
 mod look_alikes_tests;
+#[cfg(test)]
+mod measurement_tests;
 #[cfg(test)]
 mod training_pairs_tests;
 #[cfg(test)]
@@ -47,6 +53,9 @@ mod worlds_history;
 pub use cause::MIN_RELATIVE;
 pub use diagnose::{Diagnosis, Focus, diagnose, focus};
 pub use knowledge::{CauseInfo, KnowledgeError, cause_info};
-pub use observation::{EarlierRun, Job, Observations, Observed, Placement};
+pub use observation::{Attempt, EarlierRun, Job, Observations, Observed, OtherRun, Placement};
+pub use serving::{
+    Grain, How, ServingObservations, ServingObserved, ServingSignal, Span, diagnose_serving, serving_focus,
+};
 pub use signal::{Scope, Signal};
 pub use xid::{XidAction, XidClass, XidInfo, XidLine, XidSource, parse_bus_id, parse_xid_line, xid_info};

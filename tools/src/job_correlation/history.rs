@@ -1,4 +1,4 @@
-//! What went before: the drivers of the job's nodes at both ends of what is read, and earlier runs of the same name with their pace.
+//! What went before: the drivers of the job's nodes, and earlier runs of the same name with their pace.
 
 use std::collections::BTreeMap;
 
@@ -26,7 +26,7 @@ const OF_A_RUN: SignedDuration = SignedDuration::from_hours(2);
 /// Steps of it.
 const STEPS: u64 = 60;
 
-/// So much is read at either end to learn the drivers: every sample carries its driver as a label.
+/// So much is read to learn the drivers: every sample carries its driver as a label.
 const OF_DRIVERS: SignedDuration = SignedDuration::from_mins(15);
 
 /// The label with the driver's version, by its canonical name.
@@ -72,7 +72,7 @@ pub(super) fn part(scope: &Scope, query: &Query) -> Option<Part> {
 
 /// With the survey: the nodes' drivers, and the runs of the same name.
 pub(super) fn first(context: &ToolContext<'_>, scope: &Scope, fetched: &[Fetched]) -> Result<Vec<Query>, ToolError> {
-    let mut queries = drivers(context, scope);
+    let mut queries: Vec<Query> = drivers(context, scope).into_iter().collect();
     let jobs = fetched.iter().find(|f| f.round == 0 && f.query.dataset() == Dataset::Jobs);
     let rows = jobs.map(list_rows).transpose()?.unwrap_or_default();
     let own = rows.iter().find(|row| row.time == Some(scope.start)).map_or("", |row| text_of(row, "name"));
@@ -85,20 +85,13 @@ pub(super) fn first(context: &ToolContext<'_>, scope: &Scope, fetched: &[Fetched
     Ok(queries)
 }
 
-fn drivers(context: &ToolContext<'_>, scope: &Scope) -> Vec<Query> {
-    if scope.placements.is_empty() {
-        return Vec::new();
-    }
+/// The drivers at the beginning: a node gets another one only while nothing runs on it.
+fn drivers(context: &ToolContext<'_>, scope: &Scope) -> Option<Query> {
     let (from, to) = (scope.range.from(), scope.range.to());
-    let ends = [(from, to.min(moved(from, OF_DRIVERS))), (from.max(moved(to, -OF_DRIVERS)), to)];
-    let ranges = ends.into_iter().filter_map(|(from, to)| TimeRange::new(from, to));
-    ranges
-        .map(|range| {
-            let of = vec![Dim::Node, Dim::Label(DRIVER.to_owned())];
-            let shape = Shape::Distinct { of, limit: context.max_rows };
-            of_metric(scope, Signal::SmClock, "sm_clock", None, range, shape)
-        })
-        .collect()
+    let range = TimeRange::new(from, to.min(moved(from, OF_DRIVERS))).filter(|_| !scope.placements.is_empty())?;
+    let of = vec![Dim::Node, Dim::Label(DRIVER.to_owned())];
+    let shape = Shape::Distinct { of, limit: context.max_rows };
+    Some(of_metric(scope, Signal::SmClock, "sm_clock", None, range, shape))
 }
 
 /// With the closer look: size and pace of the latest runs that ended before the job began.

@@ -59,8 +59,11 @@ fn answer(query: &Query, runs: &[Run], newer: bool) -> Vec<Vec<Cell>> {
         }
         (Dataset::Metrics, Shape::Series { step_ms, .. }) => {
             let step = i64::try_from(*step_ms).unwrap() / 1000;
-            let metric = query.metric.clone().unwrap();
-            asked.flat_map(|run| series(query, &metric, run, step, newer)).collect()
+            let metrics = crate::job_correlation::tests::asked(query);
+            asked
+                .flat_map(|run| metrics.iter().map(move |metric| (run, metric)))
+                .flat_map(|(run, metric)| series(query, metric, run, step, newer))
+                .collect()
         }
         (_, _) => Vec::new(),
     }
