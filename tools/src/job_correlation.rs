@@ -5,7 +5,7 @@
 
 mod batches;
 mod books;
-mod citing;
+pub(crate) mod citing;
 mod events;
 mod queries;
 mod read;
@@ -104,7 +104,7 @@ fn judged(context: &ToolContext<'_>, scope: &Scope, fetched: &[Fetched]) -> Resu
         suggestions,
         evidence: file.evidence(),
     };
-    Ok(citing::keep_what_counts(output))
+    Ok(citing::keep_what_counts(output, read::always_shown))
 }
 
 fn suggestions(scope: &Scope, outcome: Outcome) -> Vec<String> {

@@ -42,5 +42,8 @@ pub use cause::MIN_RELATIVE;
 pub use diagnose::{Diagnosis, Focus, diagnose, focus};
 pub use knowledge::{CauseInfo, KnowledgeError, cause_info};
 pub use observation::{Attempt, Job, Observations, Observed, OtherRun, Placement};
+pub use serving::{
+    Grain, How, ServingObservations, ServingObserved, ServingSignal, Span, diagnose_serving, serving_focus,
+};
 pub use signal::{Scope, Signal};
 pub use xid::{XidAction, XidClass, XidInfo, XidLine, XidSource, parse_bus_id, parse_xid_line, xid_info};

@@ -299,7 +299,7 @@ pub(crate) fn at(i: usize) -> Timestamp {
     start.checked_add(SignedDuration::from_mins(i64::try_from(i).unwrap())).unwrap()
 }
 
-fn blank(n: usize, dataset: &str) -> Evidence {
+pub(crate) fn blank(n: usize, dataset: &str) -> Evidence {
     Evidence {
         id: EvidenceId::new(format!("E{n}")),
         tool: "job_correlation".to_owned(),
@@ -366,7 +366,7 @@ fn component(c: &Component) -> String {
     c.values().rev().cloned().collect::<Vec<_>>().join("/")
 }
 
-fn claims(diagnosis: &Diagnosis) -> Vec<&DraftClaim> {
+pub(crate) fn claims(diagnosis: &Diagnosis) -> Vec<&DraftClaim> {
     let mut all = vec![&diagnosis.headline];
     all.extend(&diagnosis.claims);
     for cause in &diagnosis.causes {
