@@ -4,6 +4,7 @@
 //! tests nothing: the tests assert order and counts, the benchmark prints times.
 
 pub mod bench;
+pub mod diagnosed;
 pub mod guarded;
 pub mod isolation;
 mod stations;
