@@ -62,6 +62,7 @@ pub use knowledge::{
 };
 pub use log_lines::{DecodedLine, KnownLine, LineClass, LineRole, decode_line, known_lines};
 pub use observation::{Attempt, EarlierRun, Job, Observations, Observed, OtherRun, Placement};
+pub use services::{Call, Role, ServiceObservations, ServiceSeries, diagnose_service};
 pub use serving::{
     Grain, How, ServingObservations, ServingObserved, ServingSignal, Span, diagnose_serving, serving_focus,
 };

@@ -99,6 +99,12 @@ impl Sentence {
         self
     }
 
+    /// Fills a place with a value that stands in the evidence under that key: `service`, `pod`, `from`, `to`.
+    pub(crate) fn named(self, name: &str, evidence: &Evidence, key: &str, value: &str) -> Self {
+        let slot = NumberSlot::Entity { evidence: evidence.id.clone(), key: key.to_owned(), value: value.to_owned() };
+        self.slot(name, slot)
+    }
+
     /// States that one quantity relates to another.
     pub(crate) fn holds(mut self, left: Quantity, relation: Relation, right: Quantity) -> Self {
         self.claim.comparisons.push(Comparison { left, relation, right });
