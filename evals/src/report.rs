@@ -14,39 +14,8 @@ use crate::suite::Expectation;
 /// So many places count as "among the first" for the baseline as for the product.
 const FEW: usize = 3;
 
-/// The causes by family, as the field groups them.
-const FAMILIES: [(&str, &[&str]); 4] = [
-    (
-        "training",
-        &[
-            "data_loader_bottleneck",
-            "cpu_preprocessing_bottleneck",
-            "host_to_device_bottleneck",
-            "storage_bottleneck",
-            "checkpoint_stall",
-            "network_congestion",
-            "network_link_fault",
-            "nvlink_fault",
-            "collective_hang",
-            "slow_worker",
-            "thermal_throttling",
-            "power_capping",
-            "hardware_degradation",
-            "gpu_fell_off_bus",
-            "pcie_degradation",
-            "memory_leak",
-            "out_of_memory",
-            "compute_bound",
-            "memory_bandwidth_bound",
-            "inefficient_kernels",
-            "workload_imbalance",
-            "pipeline_stage_imbalance",
-            "driver_regression",
-            "software_regression",
-            "preemption",
-            "node_failure",
-        ],
-    ),
+/// The causes of services and of the platform by family; every other cause is one of training.
+const FAMILIES: [(&str, &[&str]); 3] = [
     (
         "serving",
         &[
@@ -73,9 +42,9 @@ pub fn family(expect: &Expectation) -> &'static str {
         Some(Outcome::InsufficientData) => return "insufficient data",
         Some(Outcome::Answered | Outcome::Clarify | Outcome::Refused) | None => {}
     }
-    let cause = expect.causes.first();
-    let of = |(_, causes): &&(&str, &[&str])| cause.is_some_and(|cause| causes.contains(&cause.as_str()));
-    FAMILIES.iter().find(of).map_or("other", |(name, _)| name)
+    let Some(cause) = expect.causes.first() else { return "other" };
+    let of = |(_, causes): &&(&str, &[&str])| causes.contains(&cause.as_str());
+    FAMILIES.iter().find(of).map_or("training", |(name, _)| name)
 }
 
 /// What an answer said, in short.
