@@ -29,6 +29,9 @@ pub trait Answerer: Send + Sync {
     /// Answers, loading the bundle where it is not loaded yet.
     fn answer<'a>(&'a self, asked: Asked<'a>) -> BoxFuture<'a, Result<Answer, String>>;
 
+    /// Loads a bundle ahead of its questions. What cannot be loaded is told when it is asked about.
+    fn prepare<'a>(&'a self, bundle: &'a Path) -> BoxFuture<'a, ()>;
+
     /// What each recorded series did before and after an instant, for the baseline; this is not bounded by any policy.
     fn shifts<'a>(&'a self, bundle: &'a Path, split: Timestamp) -> BoxFuture<'a, Result<Vec<SeriesShift>, String>>;
 

@@ -31,15 +31,15 @@ pub async fn run(
     tell: &(dyn Fn(&str) + Sync),
 ) -> Report {
     let mut questions = Vec::new();
-    for incident in incidents {
-        for (number, question) in (1..).zip(&incident.questions) {
-            let id =
-                if incident.questions.len() > 1 { format!("{}#{number}", incident.id) } else { incident.id.clone() };
-            let asked = one(answerer, incident, question, names, how).await;
-            let report = QuestionReport { id, half: incident.half.clone(), ..asked };
-            tell(&format!("· {}", report.line()));
-            questions.push(report);
-        }
+    for (number, incident) in incidents.iter().enumerate() {
+        // The engine loads the next bundle while this one's answers are worked out.
+        let ahead = async {
+            if let Some(next) = incidents.get(number + 1) {
+                answerer.prepare(&next.dir).await;
+            }
+        };
+        let (asked, ()) = futures::join!(each(answerer, incident, names, how, tell), ahead);
+        questions.extend(asked);
         if how.forget
             && let Err(error) = answerer.forget(&incident.dir).await
         {
@@ -47,6 +47,26 @@ pub async fn run(
         }
     }
     Report::of(questions)
+}
+
+/// Every question of an incident.
+async fn each(
+    answerer: &dyn Answerer,
+    incident: &Incident,
+    names: &Names,
+    how: How,
+    tell: &(dyn Fn(&str) + Sync),
+) -> Vec<QuestionReport> {
+    let mut reports = Vec::new();
+    for (number, question) in (1..).zip(&incident.questions) {
+        let several = incident.questions.len() > 1;
+        let id = if several { format!("{}#{number}", incident.id) } else { incident.id.clone() };
+        let asked = one(answerer, incident, question, names, how).await;
+        let report = QuestionReport { id, half: incident.half.clone(), ..asked };
+        tell(&format!("· {}", report.line()));
+        reports.push(report);
+    }
+    reports
 }
 
 async fn one(

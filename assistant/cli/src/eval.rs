@@ -102,6 +102,10 @@ impl Answerer for Line {
         })
     }
 
+    fn prepare<'a>(&'a self, bundle: &'a Path) -> BoxFuture<'a, ()> {
+        Box::pin(self.0.prepare(bundle))
+    }
+
     fn shifts<'a>(&'a self, bundle: &'a Path, split: Timestamp) -> BoxFuture<'a, Result<Vec<SeriesShift>, String>> {
         Box::pin(async move { self.0.shifts(bundle, split).await.map_err(|error| error.to_string()) })
     }

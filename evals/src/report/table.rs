@@ -70,6 +70,13 @@ pub(super) fn text(report: &Report) -> String {
     for question in missed {
         line(miss(question));
     }
+    let off = |question: &&QuestionReport| {
+        question.right && question.score.as_ref().is_some_and(|score| score.onset == Some(false))
+    };
+    let late: Vec<String> = report.questions.iter().filter(off).map(onset_off).collect();
+    if !late.is_empty() {
+        line(format!("\nRight but for the onset: {}", late.join(", ")));
+    }
     if !report.ablation.is_empty() {
         line("\nWithout a metric, over the questions that are right with it:".to_owned());
         line(format!("  {:<44}{:>10}{:>8}{:>14}{:>8}", "metric", "optional", "right", "says missing", "wrong"));
@@ -115,6 +122,14 @@ impl QuestionReport {
             }
             (None, None) => String::new(),
         }
+    }
+}
+
+/// By how much an onset is off.
+fn onset_off(question: &QuestionReport) -> String {
+    match question.score.as_ref().and_then(|score| score.onset_off_s) {
+        Some(seconds) => format!("{} ({seconds:+.0} s)", question.id),
+        None => format!("{} (none given)", question.id),
     }
 }
 

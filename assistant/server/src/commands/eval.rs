@@ -1,6 +1,6 @@
 //! What `sightline eval` stands on: questions about one recorded incident after another, all on one engine.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -36,10 +36,10 @@ pub struct BundleQuestion<'a> {
     pub without: &'a BTreeSet<String>,
 }
 
-/// The stations, and the bundle that was asked about last.
+/// The stations, and the bundles that are loaded.
 pub struct BundleLine {
     stations: Stations,
-    current: Mutex<Option<(PathBuf, Recorded)>>,
+    loaded: Mutex<BTreeMap<PathBuf, Recorded>>,
 }
 
 impl BundleLine {
@@ -54,7 +54,7 @@ impl BundleLine {
             let what = "recorded incidents need the embedded engine; unset `clickhouse.url` to use it";
             return Err(CommandError::Usage(what.to_owned()));
         }
-        Ok(Self { stations, current: Mutex::new(None) })
+        Ok(Self { stations, loaded: Mutex::default() })
     }
 
     /// The engine's writing user, for making bundles.
@@ -85,6 +85,11 @@ impl BundleLine {
         answer_question(&assistant, &question, &NoEvents).await.map_err(failed)
     }
 
+    /// Loads a bundle ahead of its questions; what goes wrong is told when it is asked about.
+    pub async fn prepare(&self, bundle: &Path) {
+        drop(self.recorded(bundle).await);
+    }
+
     /// How each recorded series of a bundle changed at an instant.
     ///
     /// # Errors
@@ -101,7 +106,7 @@ impl BundleLine {
     /// # Errors
     /// When the folder is no bundle or the engine refuses.
     pub async fn forget(&self, bundle: &Path) -> Result<(), CommandError> {
-        self.current.lock().await.take_if(|(dir, _)| dir == bundle);
+        self.loaded.lock().await.remove(bundle);
         let aliases = LabelAliases::builtin().map_err(failed)?;
         let opened = Bundle::open(bundle, &aliases).map_err(failed)?;
         let Some(writer) = self.writer() else { return Ok(()) };
@@ -114,12 +119,11 @@ impl BundleLine {
     }
 
     async fn recorded(&self, dir: &Path) -> Result<Recorded, CommandError> {
-        let mut current = self.current.lock().await;
-        if let Some((_, recorded)) = current.as_ref().filter(|(known, _)| known == dir) {
+        if let Some(recorded) = self.loaded.lock().await.get(dir) {
             return Ok(recorded.clone());
         }
         let recorded = self.stations.record(dir).await.map_err(failed)?;
-        *current = Some((dir.to_owned(), recorded.clone()));
+        self.loaded.lock().await.insert(dir.to_owned(), recorded.clone());
         Ok(recorded)
     }
 }
