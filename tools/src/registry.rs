@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::{Map, Value, json};
 
 use crate::tool::AnyTool;
-use crate::{Compare, FindEntities, JobCorrelation, ListEvents, MetricRange, SearchLogs, TopK};
+use crate::{Compare, FindEntities, JobCorrelation, ListEvents, MetricRange, SearchLogs, ServiceCorrelation, TopK};
 
 /// Every tool.
 pub fn tools() -> Vec<Box<dyn AnyTool>> {
@@ -13,6 +13,7 @@ pub fn tools() -> Vec<Box<dyn AnyTool>> {
         Box::new(MetricRange),
         Box::new(TopK),
         Box::new(JobCorrelation),
+        Box::new(ServiceCorrelation),
         Box::new(Compare),
         Box::new(SearchLogs),
         Box::new(ListEvents),

@@ -12,6 +12,7 @@ mod clocks;
 mod diagnose;
 mod knowledge;
 mod level;
+mod lines;
 mod observation;
 mod pace;
 mod ranking;
@@ -19,6 +20,7 @@ mod sentence;
 mod services;
 mod serving;
 mod signal;
+mod stall;
 mod view;
 mod xid;
 mod xid_events;
@@ -28,13 +30,20 @@ mod diagnose_tests;
 #[cfg(test)]
 mod drawn_tests;
 #[cfg(test)]
+mod halts_tests;
+#[cfg(test)]
 mod look_alikes_tests;
+#[cfg(test)]
+mod measurement_tests;
 #[cfg(test)]
 mod worlds;
 
 pub use cause::MIN_RELATIVE;
 pub use diagnose::{Diagnosis, Focus, diagnose, focus};
 pub use knowledge::{CauseInfo, KnowledgeError, cause_info};
-pub use observation::{Job, Observations, Observed, Placement};
+pub use observation::{Attempt, Job, Observations, Observed, OtherRun, Placement};
+pub use serving::{
+    Grain, How, ServingObservations, ServingObserved, ServingSignal, Span, diagnose_serving, serving_focus,
+};
 pub use signal::{Scope, Signal};
 pub use xid::{XidAction, XidClass, XidInfo, XidLine, XidSource, parse_bus_id, parse_xid_line, xid_info};
