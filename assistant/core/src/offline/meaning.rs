@@ -8,7 +8,7 @@ use sightline_model::{AskedRange, Outcome, TimeRange};
 use sightline_tools::ToolOutput;
 
 use super::draft;
-use super::plan::{finish, look_for_job, metric_arguments, output, window, with_window};
+use super::plan::{finish, metric_arguments, output, window, with_window};
 use super::reading::{MetricMention, Reading};
 use super::time::asked;
 use super::words::{Word, any, at, find};
@@ -186,10 +186,8 @@ pub(super) fn next(ask: &Ask, zone: &TimeZone, reading: &Reading, gathered: &[Ga
         let search = ToolCall { tool: "search_runbooks".to_owned(), arguments: json!({ "query": ask.text }) };
         let mut calls = vec![search];
         // When a job ran has to be known before its series can be read.
-        if let (true, true, Turn::Calls(look_up)) =
-            (reading.job.is_some(), reading.times.is_empty(), look_for_job(ask, reading))
-        {
-            calls.extend(look_up);
+        if reading.job.is_some() && reading.times.is_empty() {
+            calls.push(super::why::look_up_job(ask, reading.job.as_deref()));
         }
         return Turn::Calls(calls);
     };

@@ -163,7 +163,7 @@ fn classify(words: &[Word<'_>], metric: &MetricMention, about: Option<Subject>, 
         return Class::Write;
     }
     let has_metric = !matches!(metric, MetricMention::None { .. });
-    if super::meaning::asks(words, has_metric, has_job, times) {
+    if super::meaning::asks(words, has_metric, about == Some(Subject::Job), times) {
         return Class::Meaning;
     }
     let ranks = any(words, lexicon::MOST) || any(words, lexicon::LEAST);
