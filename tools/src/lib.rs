@@ -18,6 +18,7 @@ pub mod own_job;
 pub mod reading;
 pub mod registry;
 pub mod search_logs;
+pub mod search_runbooks;
 mod sentence;
 pub mod service_correlation;
 pub mod tool;
@@ -28,11 +29,18 @@ pub use find_entities::FindEntities;
 pub use job_correlation::JobCorrelation;
 pub use list_events::ListEvents;
 pub use metric_range::MetricRange;
-pub use registry::{SentTool, find, sent_tools, tools};
+pub use registry::{SentTool, find, sent_tools, tools, tools_with};
 pub use search_logs::SearchLogs;
+pub use search_runbooks::{SearchRunbooks, builtin_knowledge};
 pub use service_correlation::ServiceCorrelation;
+pub use sightline_diagnosis::{Knowledge, SiteRunbook};
 pub use tool::{AnyTool, Fetched, MAX_ROUNDS, Step, Tool, ToolContext, ToolError, ToolOutput, evidence_id};
 pub use top_k::TopK;
+
+/// What a cause is called in a sentence; none for an id that no check has.
+pub fn cause_title(id: &str) -> Option<&'static str> {
+    sightline_diagnosis::cause_info(id).map(|info| info.title.as_str())
+}
 
 #[cfg(test)]
 mod testing;

@@ -14,6 +14,11 @@ pub(crate) fn stat(evidence: &Evidence, entity: &Entity, stat: Stat, within: Opt
     fact(evidence, FactPath::Stat { entity: entity.clone(), stat, within })
 }
 
+/// One quantity over another.
+pub(crate) fn ratio(left: Quantity, right: Quantity) -> Quantity {
+    Quantity::Ratio(Box::new(left), Box::new(right))
+}
+
 /// The median of the other series' statistic.
 pub(crate) fn peers(evidence: &Evidence, exclude: &Entity, stat: Stat, within: Option<TimeRange>) -> Quantity {
     fact(evidence, FactPath::Peers { exclude: exclude.clone(), stat, within })
