@@ -7,6 +7,7 @@
 pub mod ablation;
 pub mod answerer;
 pub mod bench;
+pub mod diagnosed;
 pub mod guarded;
 pub mod isolation;
 pub mod report;

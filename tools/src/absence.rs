@@ -56,7 +56,7 @@ impl Missing {
         fetched
             .iter()
             .filter(|f| f.query.dataset() == self.dataset)
-            .filter(|f| matches!(f.query.query().shape, Shape::Distinct { .. }))
+            .filter(|f| matches!(&f.query.query().shape, Shape::Distinct { of, .. } if of.as_slice() == [self.dim()]))
             .collect()
     }
 

@@ -1,14 +1,24 @@
 //! The tools there are, and their schemas as a planner is sent them.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
+use sightline_diagnosis::Knowledge;
 
 use crate::tool::AnyTool;
-use crate::{Compare, FindEntities, JobCorrelation, ListEvents, MetricRange, SearchLogs, ServiceCorrelation, TopK};
+use crate::{
+    Compare, FindEntities, JobCorrelation, ListEvents, MetricRange, SearchLogs, SearchRunbooks, ServiceCorrelation,
+    TopK,
+};
 
-/// Every tool.
+/// Every tool, with the knowledge that ships.
 pub fn tools() -> Vec<Box<dyn AnyTool>> {
+    tools_with(crate::builtin_knowledge())
+}
+
+/// Every tool, with this knowledge: a site's runbooks beside ours.
+pub fn tools_with(knowledge: Arc<Knowledge>) -> Vec<Box<dyn AnyTool>> {
     vec![
         Box::new(MetricRange),
         Box::new(TopK),
@@ -18,6 +28,7 @@ pub fn tools() -> Vec<Box<dyn AnyTool>> {
         Box::new(SearchLogs),
         Box::new(ListEvents),
         Box::new(FindEntities),
+        Box::new(SearchRunbooks::new(knowledge)),
     ]
 }
 

@@ -1,21 +1,19 @@
-//! `search_logs`: log lines by text, pattern, severity and place, with their number, Xid lines decoded.
+//! `search_logs`: log lines by text, pattern, severity and place, with their number, what they mean, and their message templates.
 
-use std::collections::BTreeSet;
+mod decoded;
+mod templates;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
-use sightline_diagnosis::{XidSource, parse_xid_line, xid_info};
-use sightline_model::{Dataset, Dim, Evidence, EvidenceRow, FactPath, Outcome};
+use sightline_model::{Dataset, Dim, Evidence, FactPath, Outcome, TimeRange};
 use sightline_query::{Filter, Match, Order};
 
 use crate::args::{FilterArg, Instant, dims, filters, window};
-use crate::listing::{Listed, Listing, limit};
+use crate::listing::{Listing, limit};
 use crate::sentence::{Sentence, at};
 use crate::tool::{Fetched, Step, Tool, ToolContext, ToolError, ToolOutput};
 
 const NAME: &str = "search_logs";
-/// So many different Xids are named in sentences.
-const MAX_XIDS: usize = 4;
 
 /// What to search for.
 #[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
@@ -42,6 +40,14 @@ pub struct SearchLogsArgs {
     limit: Option<u32>,
     #[serde(default)]
     per: Vec<String>,
+    /// Message templates too.
+    #[serde(default)]
+    templates: bool,
+    /// Templates new or gone since.
+    #[serde(default)]
+    base_from: Option<Instant>,
+    #[serde(default)]
+    base_to: Option<Instant>,
 }
 
 /// Log lines.
@@ -74,6 +80,26 @@ impl SearchLogsArgs {
             per: dims(Dataset::Logs, &self.per),
         })
     }
+
+    /// The window that messages are compared with; it ends where the asked one begins unless said otherwise.
+    fn baseline(&self, context: &ToolContext<'_>) -> Result<Option<TimeRange>, ToolError> {
+        match (self.base_from, self.base_to) {
+            (None, None) => Ok(None),
+            (None, Some(_)) => {
+                let reason = "`base_to` stands without `base_from`; give both, or `base_from` alone".to_owned();
+                Err(ToolError::Arguments { tool: NAME, reason })
+            }
+            (Some(from), to) => {
+                let baseline = window(NAME, from, to.unwrap_or(self.from), context.as_of)?;
+                let asked = window(NAME, self.from, self.to, context.as_of)?;
+                if baseline.from() < asked.to() && asked.from() < baseline.to() {
+                    let reason = "the baseline overlaps the window; let it end where the window begins".to_owned();
+                    return Err(ToolError::Arguments { tool: NAME, reason });
+                }
+                Ok(Some(baseline))
+            }
+        }
+    }
 }
 
 impl Tool for SearchLogs {
@@ -81,10 +107,19 @@ impl Tool for SearchLogs {
 
     const NAME: &'static str = NAME;
     const DATASETS: &'static [Dataset] = &[Dataset::Logs];
-    const DESCRIPTION: &'static str = "Log lines and their number, Xids decoded.";
+    const DESCRIPTION: &'static str = "Log lines, their number and meaning, Xids decoded.";
 
     fn plan(&self, args: &Self::Args, context: &ToolContext<'_>, fetched: &[Fetched]) -> Result<Step, ToolError> {
-        args.listing(context)?.plan(context, fetched)
+        let listing = args.listing(context)?;
+        let baseline = args.baseline(context)?;
+        let mut step = listing.plan(context, fetched)?;
+        if let (Step::Fetch(queries), true, true) =
+            (&mut step, fetched.is_empty(), args.templates || baseline.is_some())
+            && let Some(rows) = queries.first().cloned()
+        {
+            queries.extend(templates::queries(&rows, baseline, context));
+        }
+        Ok(step)
     }
 
     fn interpret(
@@ -93,14 +128,23 @@ impl Tool for SearchLogs {
         context: &ToolContext<'_>,
         fetched: &[Fetched],
     ) -> Result<ToolOutput, ToolError> {
-        let listed = match args.listing(context)?.read(context, fetched, decode)? {
+        let listing = args.listing(context)?;
+        let range = listing.range;
+        let mut listed = match listing.read(context, fetched, decoded::decode)? {
             Ok(listed) => listed,
             Err(none) => return Ok(none),
         };
         let mut sentences: Vec<Sentence> = listed.totals(" log lines match");
         if let Some(rows) = listed.evidence.first() {
             sentences.push(end_sentence(rows, args.latest));
-            sentences.extend(xids(rows, &listed, args.latest));
+            sentences.extend(decoded::told(rows, &listed, args.latest));
+        }
+        let mut data_health = Vec::new();
+        let next = listed.evidence.len() + 1;
+        if let Some(found) = templates::read(NAME, fetched, range, args.baseline(context)?, next)? {
+            listed.evidence.extend(found.evidence);
+            sentences.extend(found.sentences);
+            data_health.extend(found.health);
         }
         let claims: Vec<_> = sentences.into_iter().map(Sentence::finish).collect();
         Ok(ToolOutput {
@@ -108,26 +152,9 @@ impl Tool for SearchLogs {
             claims,
             outcome: Some(Outcome::Answered),
             evidence: listed.evidence,
+            data_health,
             ..ToolOutput::default()
         })
-    }
-}
-
-/// Adds what is known of the Xid in a kernel line.
-fn decode(row: &mut EvidenceRow) {
-    let Some(line) = row.fields.get("body").and_then(|body| parse_xid_line(body)) else { return };
-    let (key, known) = match line.source {
-        XidSource::Gpu => ("xid", xid_info(line.code)),
-        // A switch's codes are numbered apart from a GPU's.
-        XidSource::Switch => ("sxid", None),
-    };
-    row.fields.insert(key.to_owned(), line.code.to_string());
-    if let Some(info) = known {
-        row.fields.insert("xid_meaning".to_owned(), info.meaning.clone());
-    }
-    row.fields.insert("pci".to_owned(), format!("{:04x}:{:02x}:{:02x}", line.domain, line.bus, line.device));
-    if let Some(cause) = line.caused_by {
-        row.fields.insert("caused_by_xid".to_owned(), cause.to_string());
     }
 }
 
@@ -137,33 +164,6 @@ fn end_sentence(rows: &Evidence, latest: bool) -> Sentence {
         .time(at(&rows.id, FactPath::RowTime { row: 0 }))
         .say(": ")
         .quote(at(&rows.id, FactPath::RowField { row: 0, field: "body".to_owned() }))
-}
-
-/// One sentence for each Xid. Only a whole list in time order can say which line was the first.
-fn xids(rows: &Evidence, listed: &Listed, latest: bool) -> Vec<Sentence> {
-    let mut named = BTreeSet::new();
-    let mut sentences = Vec::new();
-    for (index, row) in rows.rows.iter().enumerate() {
-        let Some(code) = row.fields.get("xid") else { continue };
-        if sentences.len() == MAX_XIDS || !named.insert(code) {
-            continue;
-        }
-        let mut sentence = Sentence::new()
-            .say("Xid ")
-            .value(&rows.id, "xid", code)
-            .say(if latest || listed.cut { " at " } else { " first at " })
-            .time(at(&rows.id, FactPath::RowTime { row: index }));
-        if !row.entity.is_empty() {
-            sentence = sentence.say(" on ").entity(&rows.id, &row.entity);
-        }
-        if row.fields.contains_key("xid_meaning") {
-            sentence = sentence
-                .say(": ")
-                .quote(at(&rows.id, FactPath::RowField { row: index, field: "xid_meaning".to_owned() }));
-        }
-        sentences.push(sentence);
-    }
-    sentences
 }
 
 #[cfg(test)]

@@ -75,6 +75,88 @@ fn no_line_is_no_data_and_no_logs_are_not_collected() {
     insta::assert_snapshot!([none_match, no_logs].join("\n"));
 }
 
+/// The distinct texts of a window: in the window asked about, and in the ten minutes before it.
+fn texts(q: &Query) -> Vec<Vec<Cell>> {
+    let Shape::Distinct { .. } = &q.shape else { return lines(q) };
+    if q.range.from() == crate::testing::at(0) {
+        vec![
+            vec![s("step 1 took 0.5 s"), n(1), t(0), t(0)],
+            vec![s("step 2 took 0.6 s"), n(1), t(60), t(60)],
+            vec![s(XID), n(2), t(20), t(30)],
+            vec![s("worker 3 lost its peer 7"), n(5), t(40), t(90)],
+        ]
+    } else {
+        vec![
+            vec![s("cache warmed in 12 ms"), n(3), t(-500), t(-400)],
+            vec![s("step 0 took 0.5 s"), n(7), t(-300), t(-200)],
+        ]
+    }
+}
+
+#[test]
+fn messages_are_counted_and_those_new_or_gone_are_told() {
+    let (all, output) = run(&SearchLogs, &args(json!({ "base_from": text(-600) })), texts).unwrap();
+    assert_eq!(all.len(), 4);
+    insta::assert_snapshot!("templates_told", read_out(&output).join("\n"));
+    let (window, before) = (&output.evidence[2], &output.evidence[3]);
+    insta::assert_json_snapshot!("templates_rows", [&window.rows, &before.rows]);
+    assert_eq!((window.total, window.coverage.seen, before.coverage.seen), (4, 9, 10));
+}
+
+#[test]
+fn without_a_baseline_messages_are_only_counted() {
+    let (all, output) = run(&SearchLogs, &args(json!({ "templates": true })), texts).unwrap();
+    assert_eq!((all.len(), output.evidence.len()), (3, 3));
+    let told = read_out(&output);
+    assert!(told.contains(&"3 different messages, numbers and names aside".to_owned()), "{told:?}");
+    assert!(!told.iter().any(|line| line.starts_with("new: ") || line.contains("baseline")), "{told:?}");
+}
+
+#[test]
+fn of_more_texts_than_can_be_read_none_is_called_new() {
+    let asked = args(json!({ "base_from": text(-600) }));
+    let mut read: Vec<_> =
+        planned(&SearchLogs, &asked).iter().map(|q| crate::testing::fetched(0, q, texts(q))).collect();
+    read.last_mut().unwrap().result.truncated = true;
+    let output = crate::AnyTool::interpret(&SearchLogs, &asked, &context(), &read).unwrap();
+    assert!(!read_out(&output).iter().any(|line| line.starts_with("new: ") || line.starts_with("gone: ")));
+    assert!(output.data_health[0].contains("cannot be told"), "{:?}", output.data_health);
+}
+
+#[test]
+fn a_baseline_that_makes_no_sense_is_refused() {
+    let refused =
+        |more: Value| crate::AnyTool::plan(&SearchLogs, &args(more), &context(), &[]).unwrap_err().to_string();
+    assert!(refused(json!({ "base_to": text(-1) })).contains("stands without `base_from`"));
+    let overlaps = refused(json!({ "base_from": text(-10), "base_to": text(10) }));
+    assert!(overlaps.contains("overlaps the window"), "{overlaps}");
+}
+
+#[test]
+fn lines_of_many_kinds_are_explained_and_the_origin_of_a_burst_is_named() {
+    let rows = |q: &Query| match &q.shape {
+        Shape::Rows { .. } => vec![
+            line(5, "n1", "NCCL WARN NET/IB : Got completion with error 12, opcode 0"),
+            line(6, "n2", "NCCL WARN NET/IB : Got async event : port error"),
+            line(
+                7,
+                "n3",
+                "NVRM: Xid (PCI:0018:01:00): 145, pid=1, name=x, RLW_RXPIPE Nonfatal XC0 i0 Link 13 (0x0409a0c2)",
+            ),
+            line(8, "n3", "NVRM: Xid (PCI:0009:01:00): 149, NETIR_LINK_EVT Fatal XC0 i0 Link 01 (0x021425c6)"),
+            line(
+                9,
+                "n3",
+                "NVRM: Xid (PCI:0009:01:00): 154, GPU recovery action changed from 0x0 (None) to 0x4 (Drain and Reset)",
+            ),
+        ],
+        Shape::Rank { .. } => vec![vec![n(5)]],
+        _ => Vec::new(),
+    };
+    let (_, output) = run(&SearchLogs, &args(json!({})), rows).unwrap();
+    insta::assert_snapshot!("lines_explained", read_out(&output).join("\n"));
+}
+
 #[test]
 fn limits_are_bounded() {
     let error = crate::AnyTool::plan(&SearchLogs, &args(json!({ "limit": 5000 })), &context(), &[]).unwrap_err();

@@ -127,7 +127,7 @@ pub trait Tool: Send + Sync {
     const NAME: &'static str;
     /// What it answers, in one sentence for a planner.
     const DESCRIPTION: &'static str;
-    /// What it answers from. Who may read none of them has no use for it.
+    /// What it answers from. Who may read none of them has no use for it; empty for a tool that reads nobody's rows.
     const DATASETS: &'static [Dataset];
 
     /// What to fetch next, given what is there. Called until it says `Done`, at most [`MAX_ROUNDS`] times.

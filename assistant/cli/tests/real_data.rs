@@ -86,15 +86,33 @@ fn kernel_rows(folder: &Path, file: &str, node: &str) -> Rows {
 async fn xids_of_recorded_kernel_logs_are_found_and_decoded() {
     let Some(folder) = recorded("kernel-logs") else { return };
     let lab = Lab::start();
-    for (file, node, as_of, expected) in [
+    for (file, node, as_of, expected, origins) in [
         // ISO times in the log itself.
-        ("xid13-xid43-and-oom.log", "n13", "2025-01-21T05:00:00Z", &["13", "43"][..]),
+        (
+            "xid13-xid43-and-oom.log",
+            "n13",
+            "2025-01-21T05:00:00Z",
+            &["13", "43"][..],
+            &["the others follow from Xid 13 of the GPU at 0000:38:00"][..],
+        ),
         // Seconds since boot: 6781741 of them are 78 days.
-        ("xid79-sxid20034.log", "n79", "2025-04-08T12:30:00Z", &["79"][..]),
+        ("xid79-sxid20034.log", "n79", "2025-04-08T12:30:00Z", &["79"][..], &["bus address 0000:91:00"][..]),
         // Seconds since boot, two days.
-        ("nvlink5-xid149-xid154.log", "n149", "2025-01-22T00:00:00Z", &["149", "154"][..]),
+        (
+            "nvlink5-xid149-xid154.log",
+            "n149",
+            "2025-01-22T00:00:00Z",
+            &["149", "154"][..],
+            &["the others follow from Xid 149 of the GPU at 0009:01:00"][..],
+        ),
         // No times at all: when it was read.
-        ("nvlink5-xid145-xid149.log", "n145", "2025-01-21T06:00:00Z", &["145", "149"][..]),
+        (
+            "nvlink5-xid145-xid149.log",
+            "n145",
+            "2025-01-21T06:00:00Z",
+            &["145", "149"][..],
+            &["the others follow from Xid 149 of the GPU at "][..],
+        ),
     ] {
         let rows = kernel_rows(&folder, file, node);
         assert!(!rows.logs.is_empty(), "{file}");
@@ -114,6 +132,9 @@ async fn xids_of_recorded_kernel_logs_are_found_and_decoded() {
             assert!(answer["claims"].to_string().contains(&format!("Xid {code} ")), "{file}: {}", answer["claims"]);
         }
         assert!(!found("xid_meaning").is_empty() && !found("pci").is_empty(), "{file}: {answer}");
+        for origin in origins {
+            assert!(answer["claims"].to_string().contains(origin), "{file}: {}", answer["claims"]);
+        }
     }
     // A viewer reads numbers and jobs, not log lines.
     let question = "show Xid errors of node n13 in the last 2 hours";

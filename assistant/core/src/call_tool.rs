@@ -127,12 +127,12 @@ pub async fn call_tool(assistant: &Assistant, call: &TypedCall, events: &dyn Eve
     .await
 }
 
-/// The tools that this principal may call: those that answer from a dataset it may read.
+/// The tools that this principal may call: those that answer from a dataset it may read, or from nobody's rows.
 pub fn callable<'a>(assistant: &'a Assistant, principal: &'a Principal) -> impl Iterator<Item = &'a dyn AnyTool> {
     assistant.tools.iter().map(Box::as_ref).filter(move |tool| {
         let may_read = readable(assistant, principal, tool.name());
         may_call(assistant, principal, tool.name()).is_ok()
-            && tool.datasets().iter().any(|dataset| may_read.contains(dataset))
+            && (tool.datasets().is_empty() || tool.datasets().iter().any(|dataset| may_read.contains(dataset)))
     })
 }
 

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use sightline_guard::{EngineError, ExecutableQuery, check_result};
+use sightline_guard::{EngineError, ExecutableQuery, Refusal, check_result};
 use sightline_model::audit::{Call, DecisionRecord};
 use sightline_model::{Dataset, Principal, QueryId, Read, ResultSet};
 use sightline_policies::{Action, Decision, JobRows, Limits, Request};
@@ -170,6 +170,23 @@ fn record(
         result_digest: result.map(digest_rows),
         error: failure.map(ToString::to_string),
     }
+}
+
+/// Decides and records a call that needs no query: it reads nobody's rows, and stands in the log all the same.
+///
+/// # Errors
+/// When policy lets the asker call no tools, or the record could not be kept.
+pub(crate) async fn without_query(
+    assistant: &Assistant,
+    caller: Caller<'_>,
+    call: &ToolCall,
+    tool: &str,
+) -> Result<(), ToolFailure> {
+    let decision = assistant.policies.now().check(caller.principal, Action::CallTool, tool);
+    let denied =
+        (!decision.allowed()).then(|| ToolFailure::Refused(Refusal::Denied { reasons: decision.reasons().to_vec() }));
+    assistant.audit.call(record(assistant, caller, call, &decision, None, denied.as_ref())).await?;
+    denied.map_or(Ok(()), Err)
 }
 
 /// Records a call that failed before it came to a query, and gives its failure back: every attempt stands in the log.

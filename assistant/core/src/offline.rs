@@ -5,6 +5,7 @@
 
 mod draft;
 mod lexicon;
+mod meaning;
 mod plan;
 mod reading;
 mod subject;
@@ -12,6 +13,8 @@ mod time;
 mod why;
 mod words;
 
+#[cfg(test)]
+mod meaning_tests;
 #[cfg(test)]
 mod reading_tests;
 #[cfg(test)]

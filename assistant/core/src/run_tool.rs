@@ -7,7 +7,7 @@ use sightline_tools::{AnyTool, Fetched, MAX_ROUNDS, Step, ToolContext, ToolOutpu
 
 use crate::assistant::Assistant;
 use crate::events::Events;
-use crate::fetch::{Behalf, Ran, attempted, fetch, readable};
+use crate::fetch::{Behalf, Ran, attempted, fetch, readable, without_query};
 use crate::own_job::{Resolved, Scope, resolve};
 use crate::ports::ToolCall;
 use crate::tool_failure::ToolFailure;
@@ -91,6 +91,9 @@ pub async fn run_tool(assistant: &Assistant, caller: Caller<'_>, call: &ToolCall
             reads.add(&ran);
             fetched.push(ran.fetched);
         }
+    }
+    if fetched.is_empty() {
+        without_query(assistant, caller, call, tool.name()).await?;
     }
     let mut output = tracing::info_span!("tool_interpret", tool = tool.name())
         .in_scope(|| tool.interpret(&call.arguments, &context, &fetched))?;

@@ -29,6 +29,7 @@ use crate::policies::{PolicyFiles, PolicyFilesError};
 use crate::quota::{LedgerError, Quotas};
 use crate::review::AuditFiles;
 use crate::room::{Room, RoomError};
+use crate::runbooks::knowledge;
 
 pub use recorded::Recorded;
 
@@ -165,7 +166,7 @@ impl Stations {
         let latest = rows.bundle.as_ref().and_then(|b| b.latest.checked_add(1.millisecond()).ok());
         let clock: Arc<dyn Clock> = Arc::new(SystemClock::start());
         let assistant = Assistant {
-            tools: sightline_tools::registry::tools(),
+            tools: sightline_tools::tools_with(knowledge(config.runbooks_dir.as_deref())?),
             policies: Arc::new(LivePolicies::new(policies)),
             guard: Guard::new(mapping),
             engine: Arc::new(rows.engine),

@@ -31,6 +31,7 @@ mod robust;
 mod sample;
 mod season;
 mod skew;
+mod templates;
 mod trend;
 mod twins;
 
@@ -53,5 +54,6 @@ pub use robust::{Summary, mad, mean, median, quantile, robust_scale};
 pub use sample::{Sample, between, values};
 pub use season::{Season, season};
 pub use skew::{Skew, clock_skews};
+pub use templates::{GAP, TemplateMiner, TemplateOptions};
 pub use trend::{Forecast, Trend, theil_sen};
 pub use twins::twins;

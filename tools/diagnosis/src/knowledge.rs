@@ -1,4 +1,16 @@
-//! Knowledge about causes as data: what they are called, what to do, which runbook.
+//! Knowledge as data: what causes are called, what to do about them, which runbook; and everything that can be looked up.
+
+mod entry;
+mod facts;
+mod runbook;
+mod shelf;
+
+pub use entry::{Entry, EntryKind, MAX_PASSAGE, Passage, Section};
+pub use facts::{
+    CompatFact, Pitfall, ThrottleBit, ThrottleFault, compat_facts, pitfalls, throttle_bits, version_at_least,
+};
+pub use runbook::{Runbook, RunbookFault, parse_runbook, runbooks};
+pub use shelf::{Knowledge, SiteRunbook};
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -16,6 +28,14 @@ pub enum KnowledgeError {
         /// What is wrong.
         #[source]
         source: Box<toml::de::Error>,
+    },
+    /// A file is well formed and says something that makes no sense.
+    #[error("the built-in file `{file}` cannot be used: {fault}; it is part of this build, so the build is broken")]
+    Fault {
+        /// Which file.
+        file: &'static str,
+        /// What is wrong.
+        fault: String,
     },
 }
 
@@ -56,6 +76,11 @@ pub fn cause_info(id: &str) -> Option<&'static CauseInfo> {
     CAUSES.get(id)
 }
 
+/// Every cause that is known, by id.
+pub(crate) fn causes() -> impl Iterator<Item = (&'static str, &'static CauseInfo)> {
+    CAUSES.iter().map(|(id, info)| (id.as_str(), info))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -70,5 +95,13 @@ mod tests {
         assert_eq!(known.keys().map(String::as_str).collect::<std::collections::BTreeSet<_>>(), checked);
         assert!(known.values().all(|c| !c.title.is_empty() && !c.runbook.is_empty() && !c.next_steps.is_empty()));
         assert!(known.values().all(|c| !c.title.contains(|ch: char| ch.is_ascii_digit())));
+    }
+
+    #[test]
+    fn every_runbook_that_a_cause_names_exists() {
+        let shelf: std::collections::BTreeSet<&str> = runbooks().iter().map(|r| r.id.as_str()).collect();
+        for (id, cause) in load().unwrap() {
+            assert!(shelf.contains(cause.runbook.as_str()), "cause `{id}` names runbook `{}`", cause.runbook);
+        }
     }
 }

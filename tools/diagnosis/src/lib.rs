@@ -10,20 +10,27 @@ mod cause;
 mod causes;
 mod clocks;
 mod diagnose;
+mod drivers;
+mod host;
 mod knowledge;
 mod level;
 mod lines;
+mod log_lines;
 mod observation;
 mod pace;
 mod ranking;
+mod ranks;
+mod records;
 mod sentence;
 mod services;
 mod serving;
 mod signal;
 mod stall;
+mod sxid;
 mod view;
 mod xid;
 mod xid_events;
+mod xid_origins;
 
 #[cfg(test)]
 mod diagnose_tests;
@@ -36,14 +43,33 @@ mod look_alikes_tests;
 #[cfg(test)]
 mod measurement_tests;
 #[cfg(test)]
+mod training_pairs_tests;
+#[cfg(test)]
+mod training_tests;
+#[cfg(test)]
+mod training_worlds;
+#[cfg(test)]
 mod worlds;
+#[cfg(test)]
+mod worlds_history;
 
 pub use cause::MIN_RELATIVE;
 pub use diagnose::{Diagnosis, Focus, diagnose, focus};
-pub use knowledge::{CauseInfo, KnowledgeError, cause_info};
-pub use observation::{Attempt, Job, Observations, Observed, OtherRun, Placement};
+pub use knowledge::{
+    CauseInfo, CompatFact, Entry, EntryKind, Knowledge, KnowledgeError, MAX_PASSAGE, Passage, Pitfall, Runbook,
+    RunbookFault, Section, SiteRunbook, ThrottleBit, ThrottleFault, cause_info, compat_facts, parse_runbook, pitfalls,
+    runbooks, throttle_bits, version_at_least,
+};
+pub use log_lines::{DecodedLine, KnownLine, LineClass, LineRole, decode_line, known_lines};
+pub use observation::{Attempt, EarlierRun, Job, Observations, Observed, OtherRun, Placement};
+pub use services::{Call, Role, ServiceObservations, ServiceSeries, diagnose_service};
 pub use serving::{
     Grain, How, ServingObservations, ServingObserved, ServingSignal, Span, diagnose_serving, serving_focus,
 };
 pub use signal::{Scope, Signal};
-pub use xid::{XidAction, XidClass, XidInfo, XidLine, XidSource, parse_bus_id, parse_xid_line, xid_info};
+pub use sxid::{SxidInfo, SxidSeverity, sxid_info};
+pub use xid::{
+    XidAction, XidClass, XidInfo, XidInvestigation, XidLine, XidOrigin, XidSource, parse_bus_id, parse_xid_line,
+    xid_info,
+};
+pub use xid_origins::xid_origins;

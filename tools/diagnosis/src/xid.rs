@@ -47,6 +47,88 @@ pub enum XidAction {
     Watch,
 }
 
+impl XidAction {
+    /// The action in words.
+    pub fn as_words(self) -> &'static str {
+        match self {
+            Self::Ignore => "Nothing: it is a notice.",
+            Self::RestartApp => "Restart the application; the same code on one GPU in several jobs is its hardware.",
+            Self::ResetGpu => "Drain the node and reset the GPU; open a hardware case if it comes again.",
+            Self::RebootNode => "Drain the node and power cycle it; open a hardware case if it comes again.",
+            Self::CheckNvlink => {
+                "Check the NVLinks of the node; drain it and reset its GPUs together if the fault is fatal."
+            }
+            Self::FollowOther => "Look for the Xid that it follows from, on this GPU and on the others of the node.",
+            Self::Watch => "Watch whether it comes again; a pending remap takes effect at the next reset.",
+        }
+    }
+}
+
+/// What to look into after the immediate action.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum XidInvestigation {
+    /// The vendor's support.
+    ContactSupport,
+    /// The program.
+    CheckApplication,
+    /// Versions of driver and firmware.
+    Software,
+    /// The signal of the link.
+    LinkSignal,
+    /// Row remaps and ECC counters.
+    MemoryWorkflow,
+    /// The links of all GPUs of the node and the fabric manager.
+    NvlinkWorkflow,
+    /// The Xid that it follows from.
+    FollowOther,
+}
+
+impl XidInvestigation {
+    /// What to look into, in words.
+    pub fn as_words(self) -> &'static str {
+        match self {
+            Self::ContactSupport => "If it comes again, the vendor's support, with the kernel log and a bug report.",
+            Self::CheckApplication => {
+                "The program: a debugger or sanitizer, and whether other nodes of the job say the same."
+            }
+            Self::Software => "Versions of driver and firmware, and whether it began with an upgrade.",
+            Self::LinkSignal => "The signal of the link: error counters, seating, cable or board.",
+            Self::MemoryWorkflow => "Remapped rows, pending remaps and ECC counters of this GPU.",
+            Self::NvlinkWorkflow => {
+                "The links of all GPUs of the node, the fabric manager's log, and the sub-code of the line."
+            }
+            Self::FollowOther => "The Xid that it follows from.",
+        }
+    }
+}
+
+/// Who is at fault as a rule.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum XidOrigin {
+    /// The GPU, its links or its host.
+    Hardware,
+    /// The program that ran.
+    Application,
+    /// Either of them, or the driver.
+    Either,
+    /// Nobody: it reports on something else.
+    Notice,
+}
+
+impl XidOrigin {
+    /// The origin in words.
+    pub fn as_words(self) -> &'static str {
+        match self {
+            Self::Hardware => "As a rule the hardware is at fault.",
+            Self::Application => "As a rule the application is at fault.",
+            Self::Either => "Hardware, driver or application may be at fault.",
+            Self::Notice => "It is a notice or a consequence, no fault of its own.",
+        }
+    }
+}
+
 /// What is known about a code.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -57,8 +139,13 @@ pub struct XidInfo {
     pub class: XidClass,
     /// What it means.
     pub meaning: String,
-    /// What to do.
+    /// What to do at once.
     pub action: XidAction,
+    /// What to look into afterwards, where the catalogue names something.
+    #[serde(default)]
+    pub investigate: Option<XidInvestigation>,
+    /// Who is at fault as a rule.
+    pub origin: XidOrigin,
 }
 
 #[derive(Deserialize)]
@@ -78,6 +165,11 @@ fn load() -> Result<BTreeMap<u32, XidInfo>, KnowledgeError> {
 /// What is known about a code; `None` for codes that the catalogue does not explain.
 pub fn xid_info(code: u32) -> Option<&'static XidInfo> {
     XIDS.get(&code)
+}
+
+/// Every code that the catalogue explains.
+pub(crate) fn all() -> impl Iterator<Item = &'static XidInfo> {
+    XIDS.values()
 }
 
 /// Who reports an Xid line.

@@ -40,6 +40,7 @@ pub(super) fn next(
         Class::Compare => with_metric(ask, reading, catalogue, |metric| compare(zone, reading, metric, gathered)),
         Class::Logs => listing(ask, zone, reading, "search_logs", gathered),
         Class::Events => listing(ask, zone, reading, "list_events", gathered),
+        Class::Meaning => super::meaning::next(ask, zone, reading, gathered),
         Class::Write => finish(draft::read_only()),
         Class::Other => finish(draft::cannot_yet()),
     }
@@ -67,7 +68,7 @@ fn refusal(ask: &Ask, reading: &Reading) -> Option<Draft> {
 }
 
 /// The window that was named, or the default one, said as such.
-fn window(ask: &Ask, zone: &TimeZone, reading: &Reading) -> Option<(TimeRange, AskedRange)> {
+pub(super) fn window(ask: &Ask, zone: &TimeZone, reading: &Reading) -> Option<(TimeRange, AskedRange)> {
     match reading.times.first() {
         Some(time) => Some((time.range, asked(time.range, &time.typed, zone))),
         None => {
@@ -130,7 +131,7 @@ fn filters(reading: &Reading) -> Value {
 }
 
 /// The arguments that all metric tools share.
-fn metric_arguments(reading: &Reading, metric: &str) -> Value {
+pub(super) fn metric_arguments(reading: &Reading, metric: &str) -> Value {
     let mut arguments = json!({ "metric": metric, "filters": filters(reading) });
     if let Some(object) = arguments.as_object_mut() {
         if let Some(job) = &reading.job {
@@ -143,7 +144,7 @@ fn metric_arguments(reading: &Reading, metric: &str) -> Value {
     arguments
 }
 
-fn with_window(mut arguments: Value, range: TimeRange) -> Value {
+pub(super) fn with_window(mut arguments: Value, range: TimeRange) -> Value {
     if let Some(object) = arguments.as_object_mut() {
         object.insert("from".to_owned(), json!(range.from().to_string()));
         object.insert("to".to_owned(), json!(range.to().to_string()));

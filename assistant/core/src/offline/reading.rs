@@ -24,6 +24,8 @@ pub(super) enum Class {
     Logs,
     /// Events.
     Events,
+    /// What something means, or what to do about it.
+    Meaning,
     /// A command to change something.
     Write,
     /// Anything else.
@@ -161,6 +163,9 @@ fn classify(words: &[Word<'_>], metric: &MetricMention, about: Option<Subject>, 
         return Class::Write;
     }
     let has_metric = !matches!(metric, MetricMention::None { .. });
+    if super::meaning::asks(words, has_metric, about == Some(Subject::Job), times) {
+        return Class::Meaning;
+    }
     let ranks = any(words, lexicon::MOST) || any(words, lexicon::LEAST);
     // Of a job, a word of slowness is enough; what lies beside it in the question is part of the story.
     if about == Some(Subject::Job) && any(words, lexicon::SLOW) {

@@ -11,6 +11,8 @@ use serde_json::Value;
 use sightline_model::{AskedRange, TimeRange};
 use sightline_tools::ToolOutput;
 
+pub(super) use job::look_up as look_up_job;
+
 use super::reading::{Reading, Subject};
 use super::time::{Moment, asked};
 use crate::ports::{Ask, Gathered, Turn};

@@ -41,7 +41,7 @@ pub(super) fn next(ask: &Ask, zone: &TimeZone, reading: &Reading, gathered: &[Ga
 }
 
 /// The call that looks for a job, or for all of them.
-pub(super) fn look_up(ask: &Ask, job: Option<&str>) -> crate::ports::ToolCall {
+pub(in crate::offline) fn look_up(ask: &Ask, job: Option<&str>) -> crate::ports::ToolCall {
     let from = ask.as_of.checked_sub((24 * JOB_HORIZON_DAYS).hours()).unwrap_or(ask.as_of);
     let mut arguments = json!({ "kind": "job", "from": from.to_string(), "to": ask.as_of.to_string() });
     if let (Some(job), Some(object)) = (job, arguments.as_object_mut()) {
