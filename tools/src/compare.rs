@@ -1,25 +1,39 @@
-//! `compare`: one metric in two windows or over two sets of rows, and whether it differs.
+//! `compare`: metrics in two windows or over two sets of rows, whether they differ, by how much, and whether the one may replace the
+//! other.
+//!
+//! Two windows: a day and the day before, or before and after an event. Two sets of rows: a driver, an engine version, a rack, a
+//! replica, against another. Several metrics are judged together, with their significance corrected for their number.
 
+mod canary;
 mod facts;
+mod judge;
+mod sides;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
-use sightline_model::{Dataset, TimeRange};
-use sightline_query::{Align, Query, Shape};
+use sightline_model::Dataset;
+use sightline_query::{Align, Shape};
 
-use crate::args::{AggregationArg, FilterArg, Instant, filters, window};
-use crate::job_scope::{JobScope, job_scope};
-use crate::measure::{EVERY, Measure, Rows};
-use crate::metric_range::{fixed_entity, missing, step, unknown_job};
+use crate::args::{AggregationArg, FilterArg, Instant};
+use crate::measure::{EVERY, Measure};
+use crate::metric_range::{fixed_entity, missing, unknown_job};
 use crate::tool::{Fetched, Step, Tool, ToolContext, ToolError, ToolOutput};
+use judge::{Side, judged};
+use sides::{Sides, Windows};
 
 const NAME: &str = "compare";
+
+/// More metrics than this at once answer no question that somebody asked.
+const MAX_METRICS: usize = 8;
 
 /// What to compare with what.
 #[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CompareArgs {
     metric: String,
+    /// Further metrics.
+    #[serde(default)]
+    also: Vec<String>,
     from: Instant,
     to: Instant,
     #[serde(default)]
@@ -34,83 +48,45 @@ pub struct CompareArgs {
     /// Default: the same filters.
     #[serde(default)]
     base_filters: Option<Vec<FilterArg>>,
+    /// Kind of an event: after its last one, against before.
+    #[serde(default)]
+    event: Option<String>,
+    /// Promote, hold or roll back?
+    #[serde(default)]
+    canary: bool,
     #[serde(default)]
     aggregation: Option<AggregationArg>,
     #[serde(default)]
     threshold: Option<f64>,
 }
 
-/// Two windows or cohorts of one metric.
+/// Two windows or cohorts.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Compare;
 
-struct Asked {
-    measure: Measure,
-    /// The base, then what is compared with it.
-    sides: [Rows; 2],
-    step_ms: u64,
-}
-
-/// The rows of both sides, once it is known where a job ran.
-enum Sides {
-    Ask(Box<Query>),
-    Known([Rows; 2]),
-    Unknown,
-}
-
-impl Asked {
-    fn sides(&self, job: Option<&str>, context: &ToolContext<'_>, fetched: &[Fetched]) -> Result<Sides, ToolError> {
-        let [base, other] = &self.sides;
-        let from = base.range.from().min(other.range.from());
-        let to = base.range.to().max(other.range.to());
-        // Asked for once, over both windows; each side then keeps its own.
-        let both = TimeRange::new(from, to).unwrap_or(other.range);
-        let scope = |rows: &Rows, range: TimeRange| job_scope(context, job, Rows { range, ..rows.clone() }, fetched);
-        if let JobScope::Ask(query) = scope(other, both)? {
-            return Ok(Sides::Ask(query));
-        }
-        match (scope(base, base.range)?, scope(other, other.range)?) {
-            (JobScope::Known(base), JobScope::Known(other)) => Ok(Sides::Known([base, other])),
-            (JobScope::Ask(query), _) | (_, JobScope::Ask(query)) => Ok(Sides::Ask(query)),
-            (JobScope::Unknown, _) | (_, JobScope::Unknown) => Ok(Sides::Unknown),
-        }
-    }
-}
-
 impl CompareArgs {
-    fn asked(&self, context: &ToolContext<'_>) -> Result<Asked, ToolError> {
-        let fault = |reason: &str| ToolError::Arguments { tool: NAME, reason: reason.to_owned() };
-        if self.metric == EVERY {
-            return Err(fault("a difference of every metric at once has no meaning; name one metric"));
+    fn measures(&self, context: &ToolContext<'_>) -> Result<Vec<Measure>, ToolError> {
+        let fault = |reason: String| ToolError::Arguments { tool: NAME, reason };
+        let names: Vec<&String> = std::iter::once(&self.metric).chain(&self.also).collect();
+        if names.iter().any(|name| *name == EVERY) {
+            return Err(fault("a difference of every metric at once has no meaning; name the metrics".to_owned()));
         }
-        let range = window(NAME, self.from, self.to, context.as_of)?;
-        let base_range = match (self.base_from, self.base_to) {
-            (Some(from), Some(to)) => window(NAME, from, to, context.as_of)?,
-            (None, None) => range,
-            (Some(_), None) | (None, Some(_)) => {
-                return Err(fault("a base window needs both `base_from` and `base_to`"));
+        if names.len() > MAX_METRICS {
+            let asked = names.len();
+            return Err(fault(format!("{asked} metrics at once are too many; name at most {MAX_METRICS}")));
+        }
+        let mut measures: Vec<Measure> = Vec::new();
+        for (index, name) in names.into_iter().enumerate() {
+            // What is asked of the first metric may not fit the kind of another, which then takes what its own kind suggests.
+            let asked = self.aggregation.map(|a| a.0).filter(|_| index == 0);
+            let measure = Measure::resolve(NAME, context, name, asked)?;
+            let measure = if index == 0 { measure.against(NAME, self.threshold)? } else { measure };
+            if measures.contains(&measure) {
+                return Err(fault(format!("`{name}` is named twice")));
             }
-        };
-        let side = |range: TimeRange, conditions: &[FilterArg]| -> Result<Rows, ToolError> {
-            Ok(Rows { range, filters: filters(NAME, Dataset::Metrics, conditions)?, placement: None })
-        };
-        let base = side(base_range, self.base_filters.as_deref().unwrap_or(&self.filters))?;
-        let other = side(range, &self.filters)?;
-        if base.range == other.range && base.filters == other.filters {
-            return Err(fault(
-                "both sides are the same; name another window with `base_from` and `base_to`, or other rows with `base_filters`",
-            ));
+            measures.push(measure);
         }
-        // One step for both sides, so that their points mean the same.
-        let longer = if base_range.millis() > range.millis() { base_range } else { range };
-        let shorter = if base_range.millis() > range.millis() { range } else { base_range };
-        let step_ms = step::default_ms(longer, 0).min(u64::try_from(shorter.millis()).unwrap_or(1000).max(1000));
-        Ok(Asked {
-            measure: Measure::resolve(NAME, context, &self.metric, self.aggregation.map(|a| a.0))?
-                .against(NAME, self.threshold)?,
-            sides: [base, other],
-            step_ms,
-        })
+        Ok(measures)
     }
 }
 
@@ -119,35 +95,45 @@ impl Tool for Compare {
 
     const NAME: &'static str = NAME;
     const DATASETS: &'static [Dataset] = &[Dataset::Metrics];
-    const DESCRIPTION: &'static str = "One metric in two windows or two sets of rows.";
+    const DESCRIPTION: &'static str = "Metrics in two windows, before and after an event, or in two sets of rows.";
 
     fn plan(&self, args: &Self::Args, context: &ToolContext<'_>, fetched: &[Fetched]) -> Result<Step, ToolError> {
-        let asked = args.asked(context)?;
-        let sides = match asked.sides(args.job.as_deref(), context, fetched)? {
+        let measures = args.measures(context)?;
+        let windows = match sides::windows(args, context, fetched)? {
+            Windows::Ask(queries) => return Ok(Step::Fetch(queries)),
+            Windows::NoEvent => return Ok(Step::Done),
+            Windows::Known(windows) => windows,
+        };
+        let sides = match sides::sides(args, &windows, context, fetched)? {
             Sides::Ask(query) => return Ok(Step::Fetch(vec![*query])),
             Sides::Unknown => return Ok(Step::Done),
             Sides::Known(sides) => sides,
         };
         let read = reads(fetched);
         if read.is_empty() {
-            let queries = sides.iter().flat_map(|rows| {
-                asked.measure.queries(rows, &[], |group_by, aggregation| Shape::Series {
-                    step_ms: asked.step_ms,
-                    align: Align::Epoch,
-                    group_by,
-                    aggregation,
-                    limit: context.max_rows,
-                })
-            });
+            let step_ms = windows.step_ms();
+            let shape = |group_by, aggregation| Shape::Series {
+                step_ms,
+                align: Align::Epoch,
+                group_by,
+                aggregation,
+                limit: context.max_rows,
+            };
+            let queries = measures
+                .iter()
+                .flat_map(|measure| sides.iter().flat_map(move |rows| measure.queries(rows, &[], shape)));
             return Ok(Step::Fetch(queries.collect()));
         }
         if read.iter().any(|f| f.result.truncated) {
             return Err(cut(context));
         }
-        for (rows, side) in sides.iter().zip(halves(&read)) {
-            let missing = missing(&asked.measure, rows);
-            if side.iter().all(|f| f.result.rows.is_empty()) && missing.probed(fetched).is_empty() {
-                return Ok(Step::Fetch(missing.probes(context)));
+        // Of several metrics one that is not there is left out; of one, the reader wants to know why.
+        if let [measure] = measures.as_slice() {
+            for (rows, side) in sides.iter().zip(halves(&read)) {
+                let missing = missing(measure, rows);
+                if side.iter().all(|f| f.result.rows.is_empty()) && missing.probed(fetched).is_empty() {
+                    return Ok(Step::Fetch(missing.probes(context)));
+                }
             }
         }
         Ok(Step::Done)
@@ -159,8 +145,12 @@ impl Tool for Compare {
         context: &ToolContext<'_>,
         fetched: &[Fetched],
     ) -> Result<ToolOutput, ToolError> {
-        let asked = args.asked(context)?;
-        let sides = match asked.sides(args.job.as_deref(), context, fetched)? {
+        let measures = args.measures(context)?;
+        let windows = match sides::windows(args, context, fetched)? {
+            Windows::Known(windows) => windows,
+            Windows::Ask(_) | Windows::NoEvent => return sides::no_event(args, fetched),
+        };
+        let sides = match sides::sides(args, &windows, context, fetched)? {
             Sides::Known(sides) => sides,
             Sides::Ask(_) | Sides::Unknown => return Ok(unknown_job(NAME, fetched)),
         };
@@ -168,25 +158,35 @@ impl Tool for Compare {
         if read.iter().any(|f| f.result.truncated) {
             return Err(cut(context));
         }
-        let mut pieces = Vec::new();
-        let mut heads = Vec::new();
-        for (rows, side) in sides.iter().zip(halves(&read)) {
-            let measured = asked.measure.series(side, &[])?;
-            if measured.series.is_empty() {
-                let Some(empty) = side.first() else { return Ok(ToolOutput::default()) };
-                return missing(&asked.measure, rows).explain_or_empty(NAME, empty, fetched);
+        let mut file = facts::File::new(windows.event_evidence(fetched)?);
+        let mut rest = read.as_slice();
+        for measure in &measures {
+            let (own, later) = rest.split_at_checked(2 * measure.reads()).unwrap_or((rest, &[]));
+            rest = later;
+            let mut pair = Vec::new();
+            for (rows, side) in sides.iter().zip(halves(own)) {
+                let measured = measure.series(side, &[])?;
+                if measured.series.is_empty() {
+                    if measures.len() > 1 {
+                        break;
+                    }
+                    let Some(empty) = side.first() else { return Ok(ToolOutput::default()) };
+                    return missing(measure, rows).explain_or_empty(NAME, empty, fetched);
+                }
+                pair.push(measure.series_evidence(side, &[], measured, NAME, file.next())?);
+                if let Some(pieces) = pair.last() {
+                    file.add(pieces, args.job.as_deref());
+                }
             }
-            heads.push(pieces.len());
-            pieces.extend(asked.measure.series_evidence(side, &[], measured, NAME, pieces.len() + 1)?);
-        }
-        if let Some(job) = &args.job {
-            for piece in &mut pieces {
-                piece.labels.insert("job".to_owned(), job.clone());
+            match pair.as_slice() {
+                [base, other] => file.compared(measure, base.first(), other.first(), context),
+                _ => file.missing(measure),
             }
         }
         let [_, other] = &sides;
         let same = fixed_entity(&other.filters, args.job.as_deref());
-        Ok(facts::output(&asked.measure, pieces, &heads, &same))
+        let judgements = judged(&file.pairs.iter().map(Side::of).collect::<Vec<_>>());
+        Ok(facts::output(file, &judgements, &same, args.canary))
     }
 }
 

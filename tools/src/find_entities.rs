@@ -4,7 +4,7 @@
 mod facts;
 mod jobs;
 mod kinds;
-mod matching;
+pub(crate) mod matching;
 
 use schemars::JsonSchema;
 use serde::Deserialize;

@@ -3,11 +3,14 @@
 //! Four rounds at most: the job and its GPUs; every signal a cause looks at, on the job's own GPUs and nodes only; a closer
 //! look at what changed. So what is read follows the job's size and not the fleet's.
 
-mod citing;
+mod batches;
+mod books;
+pub(crate) mod citing;
 mod events;
 mod queries;
 mod read;
 mod scope;
+mod whole;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -58,7 +61,9 @@ impl Tool for JobCorrelation {
             1 => queries::survey(context, &scope),
             2 => {
                 let file = CaseFile::read(context, &scope, fetched)?;
-                queries::closer(context, &scope, &focus(&file.observations(&scope)))
+                let mut queries = queries::moved(context, &scope, fetched)?;
+                queries.extend(queries::closer(context, &scope, &focus(&file.observations(&scope))));
+                queries
             }
             _ => Vec::new(),
         };
@@ -99,7 +104,7 @@ fn judged(context: &ToolContext<'_>, scope: &Scope, fetched: &[Fetched]) -> Resu
         suggestions,
         evidence: file.evidence(),
     };
-    Ok(citing::keep_what_counts(output))
+    Ok(citing::keep_what_counts(output, read::always_shown))
 }
 
 fn suggestions(scope: &Scope, outcome: Outcome) -> Vec<String> {

@@ -1,7 +1,7 @@
 use std::collections::BTreeSet;
 
 use serde_json::json;
-use sightline_model::{Aggregation, Cell, Dataset, Outcome};
+use sightline_model::{Aggregation, Cell, Dataset, Dim, Outcome};
 use sightline_query::{Filter, Match, Query, Shape};
 
 use super::JobCorrelation;
@@ -12,6 +12,20 @@ use crate::tool::{AnyTool, Step, Tool, ToolOutput};
 struct World {
     hot: bool,
     ended: bool,
+    remapped: bool,
+}
+
+/// The metrics that a query reads, by canonical name.
+fn asked(query: &Query) -> Vec<String> {
+    let by_name = query.filters.iter().find_map(|filter| match filter {
+        Filter::Dim { dim: Dim::Metric, matches: Match::In(names) } => Some(names),
+        Filter::Dim { .. } | Filter::Value { .. } => None,
+    });
+    let known = |name: &String| context().catalogue.by_stored(name).unwrap().id().to_owned();
+    let mut all: Vec<String> = by_name.map_or_else(Vec::new, |names| names.iter().map(known).collect());
+    all.extend(query.metric.clone());
+    all.dedup();
+    all
 }
 
 const HOURS: i64 = 6;
@@ -35,7 +49,8 @@ impl World {
                 .map(|(_, node, gpu)| vec![s(node), s(&gpu), s(&format!("00000000:0{gpu}:00.0")), n(9), t(0), t(540)])
                 .collect(),
             (Dataset::Logs | Dataset::Events | Dataset::Spans, _) => Vec::new(),
-            (Dataset::Metrics, Shape::Rank { .. } | Shape::Rows { .. } | Shape::LabelKeys { .. }) => {
+            (Dataset::Metrics, Shape::Rank { .. }) => self.whole(query),
+            (Dataset::Metrics, Shape::Rows { .. } | Shape::LabelKeys { .. }) => {
                 panic!("{query:?} is not asked")
             }
         }
@@ -78,8 +93,29 @@ impl World {
         })
     }
 
+    /// What stands still: remapped rows, which GPU 2 of `a2` has one more of at the end.
+    fn whole(&self, query: &Query) -> Vec<Vec<Cell>> {
+        if !asked(query).contains(&"row_remap_correctable".to_owned()) {
+            return Vec::new();
+        }
+        let rows = gpus().map(|(_, node, gpu)| {
+            let most = if self.remapped && (node, gpu.as_str()) == ("a2", "2") { 3.0 } else { 2.0 };
+            Self::named(query, |column| match column {
+                "node" => s(node),
+                "gpu" => s(&gpu),
+                "metric" => s("DCGM_FI_DEV_CORRECTABLE_REMAPPED_ROWS"),
+                "count" => n(HOURS * 60),
+                "min" => f(2.0),
+                "max" | "value" => f(most),
+                "at" => t(HOURS * 3600 - 60),
+                other => panic!("no column {other}"),
+            })
+        });
+        rows.collect()
+    }
+
     fn series(&self, query: &Query, step: i64, raw: bool) -> Vec<Vec<Cell>> {
-        let metric = query.metric.clone().unwrap();
+        let metrics = asked(query);
         let members: Vec<(i64, String, String)> = match &query.placement {
             Some(pairs) => gpus()
                 .map(|(i, node, gpu)| (i, node.to_owned(), gpu))
@@ -91,10 +127,10 @@ impl World {
         let (from, to) =
             (query.range.from().as_second() - at(0).as_second(), query.range.to().as_second() - at(0).as_second());
         for second in (from..to.min(HOURS * 3600)).filter(|second| second % step == 0) {
-            for (i, node, gpu) in &members {
+            for ((i, node, gpu), metric) in members.iter().flat_map(|m| metrics.iter().map(move |metric| (m, metric))) {
                 let hot = self.hot && second >= ONSET;
                 let Some((name, value)) =
-                    sample(&metric, hot, (node.as_str(), gpu.as_str()) == ("a1", "3"), second + 7919 * i)
+                    sample(metric, hot, (node.as_str(), gpu.as_str()) == ("a1", "3"), second + 7919 * i)
                 else {
                     continue;
                 };
@@ -136,7 +172,7 @@ fn why(world: &World) -> ToolOutput {
 
 #[test]
 fn a_hot_gpu_is_named_and_dated_to_the_minute() {
-    let output = why(&World { hot: true, ended: true });
+    let output = why(&World { hot: true, ended: true, remapped: false });
     let first = &output.causes[0];
     assert_eq!((output.outcome, first.id.as_str(), first.rank), (Some(Outcome::Answered), "thermal_throttling", 1));
     let component: Vec<&str> = first.components[0].values().map(String::as_str).collect();
@@ -147,19 +183,19 @@ fn a_hot_gpu_is_named_and_dated_to_the_minute() {
 
 #[test]
 fn a_job_without_a_fault_is_not_blamed() {
-    let output = why(&World { hot: false, ended: true });
+    let output = why(&World { hot: false, ended: true, remapped: false });
     assert_eq!((output.outcome, output.causes[0].id.as_str()), (Some(Outcome::NoFault), "compute_bound"));
 }
 
 #[test]
 fn a_job_that_runs_while_its_telemetry_stopped_is_not_called_healthy() {
-    let output = why(&World { hot: false, ended: false });
+    let output = why(&World { hot: false, ended: false, remapped: false });
     assert_eq!((output.outcome, output.causes[0].id.as_str()), (Some(Outcome::InsufficientData), "telemetry_gap"));
 }
 
 #[test]
 fn evidence_is_named_without_gaps_and_every_citation_stands() {
-    let output = why(&World { hot: true, ended: true });
+    let output = why(&World { hot: true, ended: true, remapped: false });
     let ids: Vec<&str> = output.evidence.iter().map(|e| e.id.as_str()).collect();
     let expected: Vec<String> = (1..=ids.len()).map(|i| format!("E{i}")).collect();
     assert_eq!(ids, expected);
@@ -179,14 +215,14 @@ fn an_unknown_job_has_no_data() {
 #[test]
 fn a_job_that_did_not_run_in_the_window_has_no_data() {
     let args = json!({ "job": "J123", "from": text(40_000), "to": text(50_000) });
-    let world = World { hot: true, ended: true };
+    let world = World { hot: true, ended: true, remapped: false };
     let output = run(&JobCorrelation, &args, |query| world.rows(query)).unwrap().1;
     assert_eq!(output.outcome, Some(Outcome::InsufficientData));
 }
 
 #[test]
 fn logs_and_events_are_asked_for_only_by_who_may_read_them() {
-    let world = World { hot: true, ended: true };
+    let world = World { hot: true, ended: true, remapped: false };
     let args = json!({ "job": "J123" });
     let (fetched, _) = run(&JobCorrelation, &args, |query| world.rows(query)).unwrap();
     let may_read = BTreeSet::from([Dataset::Metrics, Dataset::Jobs, Dataset::JobGpus]);
@@ -195,7 +231,7 @@ fn logs_and_events_are_asked_for_only_by_who_may_read_them() {
     let Step::Fetch(queries) = AnyTool::plan(&JobCorrelation, &args, &narrow, &first).unwrap() else {
         panic!("no survey")
     };
-    assert!(queries.iter().all(|q| q.dataset == Dataset::Metrics));
+    assert!(queries.iter().all(|q| !matches!(q.dataset, Dataset::Logs | Dataset::Events)));
     let output = AnyTool::interpret(&JobCorrelation, &args, &narrow, &first).unwrap();
     assert!(
         output.data_health.iter().any(|l| l.contains("logs and events were not looked at")),
@@ -206,7 +242,7 @@ fn logs_and_events_are_asked_for_only_by_who_may_read_them() {
 
 #[test]
 fn every_metric_is_read_on_the_jobs_own_gpus_nodes_or_label() {
-    let world = World { hot: true, ended: true };
+    let world = World { hot: true, ended: true, remapped: false };
     let (fetched, _) = run(&JobCorrelation, &json!({ "job": "J123" }), |query| world.rows(query)).unwrap();
     assert!(fetched.iter().map(|f| f.round).max() == Some(2));
     for one in fetched.iter().filter(|f| f.query.dataset() == Dataset::Metrics) {
@@ -223,7 +259,7 @@ fn every_metric_is_read_on_the_jobs_own_gpus_nodes_or_label() {
 
 #[test]
 fn the_queries_read_well() {
-    let world = World { hot: true, ended: true };
+    let world = World { hot: true, ended: true, remapped: false };
     let (fetched, _) = run(&JobCorrelation, &json!({ "job": "J123" }), |query| world.rows(query)).unwrap();
     let mut text = String::new();
     for one in &fetched {
@@ -239,11 +275,47 @@ fn the_queries_read_well() {
             Shape::LabelKeys { .. } => "label keys".to_owned(),
         };
         let gpus = query.placement.as_ref().map_or(String::new(), |p| format!(", {} GPUs", p.len()));
-        let metric = query.metric.clone().unwrap_or_default();
+        let metric = if query.dataset == Dataset::Metrics { asked(query).join(", ") } else { String::new() };
         let (from, to) = (query.range.from(), query.range.to());
         text.push_str(&format!("round {} {} {metric}: {how}{gpus}, {from} to {to}\n", one.round, query.dataset));
     }
     insta::assert_snapshot!(text);
+}
+
+#[test]
+fn many_signals_are_read_by_few_queries_and_each_is_evidence_of_its_own() {
+    let world = World { hot: true, ended: true, remapped: false };
+    let (args, wide) = (json!({ "job": "J123" }), crate::ToolContext { max_rows: 500_000, ..context() });
+    let mut fetched = Vec::new();
+    while let Step::Fetch(queries) = AnyTool::plan(&JobCorrelation, &args, &wide, &fetched).unwrap() {
+        let round = fetched.last().map_or(0, |f: &crate::Fetched| f.round + 1);
+        fetched.extend(queries.iter().map(|q| crate::testing::fetched(round, q, world.rows(q))));
+    }
+    let output = AnyTool::interpret(&JobCorrelation, &args, &wide, &fetched).unwrap();
+    assert!(fetched.len() <= 24, "{} queries", fetched.len());
+    let merged = fetched.iter().find(|f| asked(f.query.query()).contains(&"sm_clock".to_owned())).unwrap();
+    assert!(merged.query.metric().is_none());
+    let of = |metric: &str| output.evidence.iter().find(|e| e.metric.as_deref() == Some(metric)).unwrap();
+    let (clock, heat) = (of("DCGM_FI_DEV_SM_CLOCK"), of("DCGM_FI_DEV_GPU_TEMP"));
+    assert_eq!((clock.sql.as_deref(), &clock.query_id), (Some(merged.sql.as_str()), &heat.query_id));
+    assert_eq!((clock.series.len(), heat.series.len()), (8, 8));
+    assert!(clock.series.iter().all(|s| s.entity.keys().eq(["gpu", "node"])));
+    assert!(heat.stats.unwrap().max < 100.0 && clock.stats.unwrap().min > 1000.0);
+}
+
+#[test]
+fn what_stands_still_is_looked_at_once_and_what_moved_is_read_again() {
+    let again = |world: &World| {
+        let (fetched, _) = run(&JobCorrelation, &json!({ "job": "J123" }), |query| world.rows(query)).unwrap();
+        let second = fetched.iter().filter(|f| f.round == 2);
+        second.filter(|f| asked(f.query.query()).contains(&"row_remap_correctable".to_owned())).count()
+    };
+    let mut world = World { hot: false, ended: true, remapped: false };
+    assert_eq!(again(&world), 0);
+    let quiet = why(&world);
+    assert!(quiet.causes.iter().any(|c| c.id == "hardware_degradation" && c.why.text.starts_with("Ruled out")));
+    world.remapped = true;
+    assert_eq!(again(&world), 1);
 }
 
 #[test]

@@ -329,3 +329,54 @@ proptest! {
         prop_assert!((total - expected).abs() < 1e-9, "{total} is not {expected}");
     }
 }
+
+/// vLLM writes old and new names at once for some versions: they are one counter, and one after another they still are.
+#[test]
+fn two_spellings_of_one_counter_are_not_added_up() {
+    let key = |bucket: i64, name: &str| {
+        vec![t(bucket), s("n1"), s(name), s("c1"), s(""), s("chat"), labels(&[("engine", "0")])]
+    };
+    let q =
+        query("prefix_cache_hits", MetricPart::Samples, series_of(&[Dim::Node, Dim::Metric], Aggregation::Increase));
+    let (new, old) = ("vllm:prefix_cache_hits_total", "vllm:gpu_prefix_cache_hits_total");
+    let step = |bucket: i64, name: &str, from: f64| {
+        grown(key(bucket, name), 2, from, (from, from + 30.0), 30.0, (bucket, bucket + 30))
+    };
+    let both = vec![step(0, new, 0.0), step(0, old, 0.0), step(60, new, 60.0), step(60, old, 60.0)];
+    let sum = |rows: Vec<Vec<Cell>>| {
+        let series = read_series(&fetched(0, &q, rows), &[Dim::Node], Aggregation::Increase).unwrap();
+        series[0].points.iter().map(|p| p.value).collect::<Vec<_>>()
+    };
+    assert_eq!(sum(both), vec![30.0, 60.0]);
+    let one_after_another = vec![step(0, old, 0.0), step(60, new, 60.0)];
+    assert_eq!(sum(one_after_another), vec![30.0, 30.0]);
+    let whole = Shape::Rank {
+        group_by: vec![Dim::Node, Dim::Metric],
+        aggregation: Aggregation::Increase,
+        order: Order::Descending,
+        limit: 10,
+    };
+    let q = query("prefix_cache_hits", MetricPart::Samples, whole);
+    let row = |name: &str, times: (i64, i64)| grown(key(0, name)[1..].to_vec(), 4, 0.0, (0.0, 90.0), 90.0, times);
+    let value = |rows| read_rank(&fetched(0, &q, rows), &[Dim::Node], Aggregation::Increase).unwrap()[0].value;
+    assert_eq!(value(vec![row(new, (0, 90)), row(old, (0, 90))]), 90.0);
+    assert_eq!(value(vec![row(new, (30, 90)), row(old, (0, 90))]), 90.0);
+    assert_eq!(value(vec![row(old, (0, 90)), row(new, (100, 190))]), 180.0);
+}
+
+/// The same of a histogram: each bucket, the sum and the count.
+#[test]
+fn two_spellings_of_one_histogram_are_not_added_up() {
+    let (new, old) = ("vllm:inter_token_latency_seconds", "vllm:time_per_output_token_seconds");
+    let part = |part: MetricPart, total: f64| {
+        let q = query("inter_token_latency", part, series_of(&[Dim::Metric], Aggregation::Increase));
+        let rows = [new, old].map(|name| {
+            let stored = format!("{name}{}", part.suffix());
+            let key = vec![t(0), s(&stored), s("c1"), s("n1"), s(""), s("chat"), labels(&[("engine", "0")])];
+            grown(key, 2, 0.0, (0.0, total), total, (0, 30))
+        });
+        fetched(0, &q, rows.to_vec())
+    };
+    let mean = histogram_mean(&part(MetricPart::Sum, 6.0), &part(MetricPart::Count, 120.0), &[]).unwrap();
+    assert_eq!(mean.series[0].points, vec![point(0, 0.05, 120)]);
+}

@@ -7,7 +7,10 @@ use serde_json::{Map, Value, json};
 use sightline_diagnosis::Knowledge;
 
 use crate::tool::AnyTool;
-use crate::{Compare, FindEntities, JobCorrelation, ListEvents, MetricRange, SearchLogs, SearchRunbooks, TopK};
+use crate::{
+    Compare, FindEntities, JobCorrelation, ListEvents, MetricRange, SearchLogs, SearchRunbooks, ServiceCorrelation,
+    TopK,
+};
 
 /// Every tool, with the knowledge that ships.
 pub fn tools() -> Vec<Box<dyn AnyTool>> {
@@ -20,6 +23,7 @@ pub fn tools_with(knowledge: Arc<Knowledge>) -> Vec<Box<dyn AnyTool>> {
         Box::new(MetricRange),
         Box::new(TopK),
         Box::new(JobCorrelation),
+        Box::new(ServiceCorrelation),
         Box::new(Compare),
         Box::new(SearchLogs),
         Box::new(ListEvents),

@@ -66,6 +66,20 @@ impl Sentence {
         self
     }
 
+    /// Goes on with the words of another one.
+    pub(crate) fn append(mut self, other: Sentence) -> Self {
+        let mut text = other.text;
+        for (name, slot) in other.slots {
+            let own = letters(self.slots.len());
+            // Slot names are letters, so that a marked one cannot be another's prefix.
+            text = text.replace(&format!("{{{name}}}"), &format!("{{_{own}}}"));
+            self.slots.insert(own, slot);
+        }
+        self.text.push_str(&text.replace("{_", "{"));
+        self.comparisons.extend(other.comparisons);
+        other.citations.iter().fold(self, |sentence, id| sentence.cite(id))
+    }
+
     pub(crate) fn compare(mut self, left: Quantity, relation: Relation, right: Quantity) -> Self {
         self.comparisons.push(Comparison { left, relation, right });
         self

@@ -4,6 +4,7 @@
 //! Four rounds at most: what is recorded about the service; the survey; a closer look at what changed. A service may have
 //! both kinds of telemetry, and then both are looked at.
 
+mod both;
 mod inventory;
 mod services;
 mod serving;
@@ -22,14 +23,13 @@ const NAME: &str = "service_correlation";
 #[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ServiceCorrelationArgs {
-    /// The service, or the model it serves.
-    pub service: String,
-    /// Start, UTC; an hour before the end unless given.
+    /// Or its model.
+    service: String,
+    // An hour before the end unless given; what is not said in the schema is not paid for in every turn.
     #[serde(default)]
-    pub from: Option<Instant>,
-    /// End, exclusive; now unless given.
+    from: Option<Instant>,
     #[serde(default)]
-    pub to: Option<Instant>,
+    to: Option<Instant>,
 }
 
 /// Why a service is slow.
@@ -41,15 +41,20 @@ impl Tool for ServiceCorrelation {
 
     const NAME: &'static str = NAME;
     const DATASETS: &'static [Dataset] = &[Dataset::Metrics, Dataset::Spans];
-    const DESCRIPTION: &'static str =
-        "Why a service is slow or fails: latency by phase or callee, queue, KV cache, errors, ranked causes.";
+    const DESCRIPTION: &'static str = "Why a service is slow or fails: phases, callees, errors, ranked causes.";
 
     fn plan(&self, args: &Self::Args, context: &ToolContext<'_>, fetched: &[Fetched]) -> Result<Step, ToolError> {
         let rounds = fetched.iter().map(|f| f.round + 1).max().unwrap_or(0);
         if rounds == 0 {
             return Ok(Step::Fetch(inventory::queries(args, context)?));
         }
-        let Found::Inventory(inventory) = inventory::read(args, context, fetched)? else { return Ok(Step::Done) };
+        let inventory = match inventory::read(args, context, fetched)? {
+            Found::Inventory(inventory) => inventory,
+            Found::Unknown(_) => {
+                let probes = if rounds == 1 { inventory::probes(args, context)? } else { Vec::new() };
+                return Ok(if probes.is_empty() { Step::Done } else { Step::Fetch(probes) });
+            }
+        };
         let mut queries = Vec::new();
         if inventory.serves() {
             queries.extend(serving::queries(context, &inventory, rounds, fetched)?);
@@ -73,11 +78,18 @@ impl Tool for ServiceCorrelation {
     }
 }
 
-/// An inference service is judged by its phases; what only traces and service metrics tell is asked of the others.
+/// An inference service is judged by its phases, any other by its spans and metrics; one that has both by both.
 fn judged(context: &ToolContext<'_>, inventory: &Inventory, fetched: &[Fetched]) -> Result<ToolOutput, ToolError> {
-    if inventory.serves() {
-        serving::judged(context, inventory, fetched)
-    } else {
-        services::judged(context, inventory, fetched)
+    if !inventory.serves() {
+        return services::judged(context, inventory, fetched);
     }
+    let engine = serving::judged(context, inventory, fetched)?;
+    if !inventory.is_traced_or_measured() {
+        return Ok(engine);
+    }
+    Ok(both::together(engine, services::judged(context, inventory, fetched)?))
 }
+
+#[cfg(test)]
+#[path = "service_correlation_tests.rs"]
+mod tests;

@@ -1,7 +1,7 @@
 //! Slow drifts: the Theil-Sen slope with the Mann-Kendall test.
 
 use crate::normal::two_sided_p;
-use crate::robust::median;
+use crate::robust::{median, quantile};
 use crate::sample::{Sample, finite};
 
 /// Pairs grow with the square of the samples; longer series are thinned to medians of this many blocks first.
@@ -12,6 +12,8 @@ const MAX_POINTS: usize = 120;
 pub struct Trend {
     /// The median slope over all pairs, per hour.
     pub per_hour: f64,
+    /// The interval that holds the slope with 95 % confidence (Sen, 1968): order statistics of the pairwise slopes.
+    pub per_hour_interval: (f64, f64),
     /// Kendall's tau with time: 1 always up, -1 always down.
     pub tau: f64,
     /// The Mann-Kendall p-value.
@@ -20,6 +22,28 @@ pub struct Trend {
     pub at_start: f64,
     /// The line's value at the last sample.
     pub at_end: f64,
+}
+
+/// When a trend reaches a limit, hours after the last sample.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Forecast {
+    /// By the line itself.
+    pub hours: f64,
+    /// By the steeper end of the slope's interval.
+    pub earliest_hours: f64,
+    /// By the flatter end; `None` when that end never gets there.
+    pub latest_hours: Option<f64>,
+}
+
+impl Trend {
+    /// When the line gets to `limit` if it goes on; `None` when it already is there or leads away from it.
+    pub fn reaches(&self, limit: f64) -> Option<Forecast> {
+        let left = limit - self.at_end;
+        let hours = |slope: f64| Some(left / slope).filter(|hours| hours.is_finite() && *hours > 0.0);
+        let (low, high) = self.per_hour_interval;
+        let (steeper, flatter) = if left > 0.0 { (high, low) } else { (low, high) };
+        Some(Forecast { hours: hours(self.per_hour)?, earliest_hours: hours(steeper)?, latest_hours: hours(flatter) })
+    }
 }
 
 /// The robust trend of a series; `None` below three finite samples at different times.
@@ -52,9 +76,13 @@ pub fn theil_sen(series: &[Sample]) -> Option<Trend> {
     let n = points.len() as f64;
     let variance = n * (n - 1.0) * (2.0 * n + 5.0) / 18.0;
     let score: f64 = concordance;
+    // Ranks, as shares of all pairs, between which the true slope lies.
+    let reach = 1.959_964 * variance.sqrt() / slopes.len().max(1) as f64 / 2.0;
+    let per_hour_interval = (quantile(&slopes, 0.5 - reach)?, quantile(&slopes, 0.5 + reach)?);
     let z = score.signum() * (score.abs() - 1.0).max(0.0) / variance.sqrt();
     Some(Trend {
         per_hour,
+        per_hour_interval,
         tau: score / (n * (n - 1.0) / 2.0),
         p_value: two_sided_p(z),
         at_start,
@@ -86,6 +114,20 @@ mod tests {
         let trend = theil_sen(&data).unwrap();
         assert!((trend.per_hour - 2.0).abs() < 0.02 && trend.tau > 0.95 && trend.p_value < 1e-9, "{trend:?}");
         assert!((trend.at_start - 10.0).abs() < 0.2 && (trend.at_end - 30.0).abs() < 0.2, "{trend:?}");
+    }
+
+    #[test]
+    fn a_leak_reaches_its_limit_when_the_line_says_and_not_before_its_interval() {
+        let wobble = |i: i64| ((i * 37 % 11) - 5) as f64 * 0.1;
+        let data: Vec<Sample> =
+            (0..100).map(|i| Sample::at_second(i * 360, 10.0 + 0.2 * i as f64 + wobble(i))).collect();
+        let trend = theil_sen(&data).unwrap();
+        let (low, high) = trend.per_hour_interval;
+        assert!(low < 2.0 && 2.0 < high && high - low < 0.1, "{trend:?}");
+        let forecast = trend.reaches(50.0).unwrap();
+        assert!((forecast.hours - 10.1).abs() < 0.3 && forecast.earliest_hours <= forecast.hours, "{forecast:?}");
+        assert!(forecast.latest_hours.is_some_and(|latest| latest >= forecast.hours), "{forecast:?}");
+        assert_eq!(trend.reaches(0.0), None);
     }
 
     #[test]

@@ -10,10 +10,12 @@ use sightline_model::{Component, DraftClaim, Entity, FactPath, FactRef, Relation
 
 use crate::cause::Finding;
 use crate::clocks::{LowClock, low_clocks};
+use crate::lines::{Line, lines};
 use crate::observation::{Observations, Placement};
 use crate::pace::{Onset, Pace, first_holding};
 use crate::sentence::Sentence;
 use crate::signal::{Scope, Signal};
+use crate::stall::{Stall, stall};
 use crate::view::{Member, View, just_after, placed, shift};
 use crate::xid_events::{XidEvent, xid_events};
 
@@ -117,6 +119,10 @@ pub(crate) struct Case<'a> {
     pub(crate) clocks: Vec<LowClock<'a>>,
     pub(crate) xids: Vec<XidEvent<'a>>,
     pub(crate) stopped: Vec<Stopped<'a>>,
+    /// Log lines of libraries and schedulers, in order of time.
+    pub(crate) lines: Vec<Line<'a>>,
+    /// The longest stretch in which the job held its GPUs and got nowhere.
+    pub(crate) stall: Option<Stall<'a>>,
 }
 
 impl<'a> Case<'a> {
@@ -127,7 +133,9 @@ impl<'a> Case<'a> {
         let clocks = low_clocks(&views, observations, window);
         let xids = xid_events(&views, observations);
         let stopped = stopped(&views, observations);
-        Self { observations, window, views, pace, clocks, xids, stopped }
+        let lines = lines(observations);
+        let stall = stall(&views, observations);
+        Self { observations, window, views, pace, clocks, xids, stopped, lines, stall }
     }
 
     pub(crate) fn view(&self, signal: Signal) -> Option<&View<'a>> {
@@ -159,18 +167,24 @@ impl<'a> Case<'a> {
         }
     }
 
-    /// Whether something began when the job became slower.
+    /// Whether something began when the job became slower, or when it came to a halt.
     pub(crate) fn coincides(&self, onset: Option<Timestamp>, step_ms: i64) -> Option<bool> {
-        let slowdown = self.pace.slowdown()?;
-        let (onset, slower) = (onset?, slowdown.onset.as_ref()?.at);
-        Some((onset.as_millisecond() - slower.as_millisecond()).abs() <= tolerance(step_ms, slowdown.step_ms))
+        let onset = onset?.as_millisecond();
+        let near = |at: Timestamp, other_ms: i64| (onset - at.as_millisecond()).abs() <= tolerance(step_ms, other_ms);
+        let slower = self.pace.slowdown().and_then(|s| Some(near(s.onset.as_ref()?.at, s.step_ms)));
+        let halted = self.stall.as_ref().map(|s| near(s.last.at, s.step_ms));
+        match (slower, halted) {
+            (None, None) => None,
+            (slower, halted) => Some(slower == Some(true) || halted == Some(true)),
+        }
     }
 
     /// A claim that something began together with the slowdown; `None` when it did not or is not known.
     pub(crate) fn coincidence(&self, onset: &Onset<'a>, step_ms: i64) -> Option<DraftClaim> {
         let slowdown = self.pace.slowdown()?;
         let slower = slowdown.onset.as_ref()?;
-        if self.coincides(Some(onset.at), step_ms) != Some(true) {
+        let apart = onset.at.as_millisecond() - slower.at.as_millisecond();
+        if apart.abs() > tolerance(step_ms, slowdown.step_ms) {
             return None;
         }
         let time = |o: &Onset<'_>| {

@@ -4,6 +4,7 @@ use crate::cause::Check;
 
 mod ambient_variation;
 mod checkpoint_stall;
+mod collective_hang;
 mod compute_bound;
 mod data_loader_bottleneck;
 mod gpu_fell_off_bus;
@@ -13,11 +14,14 @@ mod memory_leak;
 mod network_congestion;
 mod network_link_fault;
 mod node_failure;
+mod noisy_neighbour;
 mod nvlink_fault;
 mod pcie_degradation;
 mod power_capping;
+mod preemption;
 mod slow_worker;
 mod storage_bottleneck;
+pub(crate) mod telemetry_artifact;
 pub(crate) mod telemetry_gap;
 mod thermal_throttling;
 
@@ -41,4 +45,8 @@ pub(crate) const CHECKS: &[Check] = &[
     compute_bound::CHECK,
     memory_bandwidth_bound::CHECK,
     ambient_variation::CHECK,
+    collective_hang::CHECK,
+    preemption::CHECK,
+    noisy_neighbour::CHECK,
+    telemetry_artifact::CHECK,
 ];

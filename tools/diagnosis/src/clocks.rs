@@ -31,6 +31,7 @@ pub(crate) mod bits {
     pub(crate) const GPU_IDLE: u64 = 0x1;
     pub(crate) const SW_POWER_CAP: u64 = 0x4;
     pub(crate) const HW_SLOWDOWN: u64 = 0x8;
+    pub(crate) const SYNC_BOOST: u64 = 0x10;
     pub(crate) const SW_THERMAL: u64 = 0x20;
     pub(crate) const HW_THERMAL: u64 = 0x40;
     pub(crate) const HW_POWER_BRAKE: u64 = 0x80;
@@ -122,8 +123,23 @@ pub(crate) fn low_clocks<'a>(
             step_ms: view.step_ms,
         });
     }
+    let followers: Vec<bool> = found.iter().map(|low| follows(views, low, &found)).collect();
+    let mut follower = followers.into_iter();
+    found.retain(|_| follower.next() != Some(true));
     found.sort_by(|a, b| b.depth.total_cmp(&a.depth));
     found
+}
+
+/// Whether a GPU is only held at the clock of another of its boost group, which has a reason of its own.
+fn follows(views: &Views<'_>, low: &LowClock<'_>, all: &[LowClock<'_>]) -> bool {
+    let member = views.coarse(Signal::ClockReasons).and_then(|view| view.of(low.placement));
+    let boosted =
+        member.and_then(|m| bit_share(m, bits::SYNC_BOOST, low.range)).is_some_and(|share| share >= BIT_SHARE);
+    boosted
+        && low.reason == Reason::Unexplained
+        && all.iter().any(|other| {
+            other.placement.node == low.placement.node && matches!(other.reason, Reason::Thermal | Reason::Power)
+        })
 }
 
 fn below_peers(view: &View<'_>, member: &Member<'_>, ratio: &[Sample], window: TimeRange) -> Option<Excursion> {

@@ -5,8 +5,8 @@ use sightline_model::claim::DraftCause;
 use sightline_model::{DraftClaim, Outcome, TimeRange};
 
 use crate::case::{Case, list};
-use crate::cause::Support;
-use crate::causes::{CHECKS, telemetry_gap};
+use crate::cause::{Finding, Support};
+use crate::causes::{CHECKS, telemetry_artifact, telemetry_gap};
 use crate::clocks::Reason;
 use crate::knowledge::cause_info;
 use crate::observation::{Observations, Placement};
@@ -51,7 +51,7 @@ pub struct Focus {
 /// Judges the case.
 pub fn diagnose(observations: &Observations<'_>) -> Diagnosis {
     let case = Case::new(observations);
-    let ranking = Ranking::of(CHECKS.iter().map(|c| (c.id, (c.assess)(&case))));
+    let ranking = Ranking::of(CHECKS.iter().map(|c| (c.id, resting(&case, (c.assess)(&case)))));
     let supported = &ranking.supported;
     let outcome = outcome(&case, supported);
     let headline = headline(&case, outcome, supported);
@@ -59,6 +59,26 @@ pub fn diagnose(observations: &Observations<'_>) -> Diagnosis {
     let causes = ranking.into_causes();
     let claims = case.pace.claim().into_iter().collect();
     Diagnosis { outcome, headline, claims, causes, next_steps, runbooks, data_health: data_health(&case) }
+}
+
+/// A finding whose sentence names no evidence rests on the job's own row: a sentence that cites nothing is not said.
+fn resting(case: &Case<'_>, finding: Finding) -> Finding {
+    let Some(job) = case.observations.job.evidence.as_ref() else { return finding };
+    let rest = |mut claim: DraftClaim| {
+        if claim.slots.is_empty() && claim.citations.is_empty() {
+            claim.citations.push(job.clone());
+        }
+        claim
+    };
+    match finding {
+        Finding::Supported(mut support) => {
+            support.why = rest(support.why);
+            support.claims = support.claims.into_iter().map(rest).collect();
+            Finding::Supported(support)
+        }
+        Finding::RuledOut(why) => Finding::RuledOut(rest(why)),
+        Finding::NoData(why) => Finding::NoData(rest(why)),
+    }
 }
 
 /// The signals without which nothing can be said about the GPUs.
@@ -164,7 +184,7 @@ fn data_health(case: &Case<'_>) -> Vec<String> {
     if case.observations.events.is_none() {
         lines.push("events were not read".to_owned());
     }
-    lines.extend(dead_profiling(case));
+    lines.extend(telemetry_artifact::artifacts(case).into_iter().map(|a| a.note));
     for stopped in &case.stopped {
         lines.push(format!(
             "GPU {} on {} sent no {} after {}",
@@ -184,18 +204,6 @@ fn data_health(case: &Case<'_>) -> Vec<String> {
     lines
 }
 
-/// Profiling counters that read zero on busy GPUs are broken, not idle (dcgm-exporter issue 662).
-fn dead_profiling(case: &Case<'_>) -> Option<String> {
-    let busy = case.view(Signal::Utilization)?.typical(case.window)? > 50.0;
-    let dead: Vec<&str> = [Signal::SmActive, Signal::TensorActive, Signal::DramActive]
-        .into_iter()
-        .filter(|s| case.view(*s).and_then(|v| v.typical(case.window)) == Some(0.0))
-        .map(Signal::words)
-        .collect();
-    (busy && !dead.is_empty())
-        .then(|| format!("{} read zero while the GPUs are busy: profiling counters are broken, not idle", list(&dead)))
-}
-
 /// What deserves a closer look, given what is known so far, so that changes are dated to the sample.
 pub fn focus(observations: &Observations<'_>) -> Vec<Focus> {
     let case = Case::new(observations);
@@ -205,6 +213,9 @@ pub fn focus(observations: &Observations<'_>) -> Vec<Focus> {
     {
         wanted.extend(around(&case, slowdown.signal, Vec::new(), onset.at));
         wanted.extend(around(&case, Signal::DataLoading, Vec::new(), onset.at));
+    }
+    if let Some(stall) = &case.stall {
+        wanted.extend(around(&case, stall.signal, Vec::new(), stall.last.at));
     }
     for low in case.clocks.iter().filter(|c| c.reason != Reason::Idle).take(MAX_SUSPECTS) {
         if let Some(onset) = &low.onset {

@@ -12,6 +12,7 @@ mod clocks;
 mod diagnose;
 mod knowledge;
 mod level;
+mod lines;
 mod log_lines;
 mod observation;
 mod pace;
@@ -20,6 +21,7 @@ mod sentence;
 mod services;
 mod serving;
 mod signal;
+mod stall;
 mod sxid;
 mod view;
 mod xid;
@@ -31,7 +33,11 @@ mod diagnose_tests;
 #[cfg(test)]
 mod drawn_tests;
 #[cfg(test)]
+mod halts_tests;
+#[cfg(test)]
 mod look_alikes_tests;
+#[cfg(test)]
+mod measurement_tests;
 #[cfg(test)]
 mod worlds;
 
@@ -43,7 +49,10 @@ pub use knowledge::{
     runbooks, throttle_bits, version_at_least,
 };
 pub use log_lines::{DecodedLine, KnownLine, LineClass, LineRole, decode_line, known_lines};
-pub use observation::{Job, Observations, Observed, Placement};
+pub use observation::{Attempt, Job, Observations, Observed, OtherRun, Placement};
+pub use serving::{
+    Grain, How, ServingObservations, ServingObserved, ServingSignal, Span, diagnose_serving, serving_focus,
+};
 pub use signal::{Scope, Signal};
 pub use sxid::{SxidInfo, SxidSeverity, sxid_info};
 pub use xid::{

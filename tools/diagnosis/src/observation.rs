@@ -1,6 +1,6 @@
 //! What was fetched about one job: the case file before anyone has looked at it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 use sightline_model::{Component, Evidence, TimeRange};
@@ -42,6 +42,40 @@ pub struct Job {
     pub evidence: Option<sightline_model::EvidenceId>,
 }
 
+/// One attempt of the job: from when to when it held GPUs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Attempt {
+    /// Its number, as the scheduler counts.
+    pub number: String,
+    /// When it got its first GPU.
+    pub from: Timestamp,
+    /// When it gave its last one back; none while it holds one.
+    pub to: Option<Timestamp>,
+    /// The nodes it ran on.
+    pub nodes: BTreeSet<String>,
+    /// The row of `Observations::held` with its first GPU.
+    pub row: usize,
+}
+
+/// Another run that the asker may see: one that held GPUs of the job's nodes, or ran in its cluster at the time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OtherRun {
+    /// Its job.
+    pub job: String,
+    /// What it is called; runs of the same program have the same name.
+    pub name: String,
+    /// When it began.
+    pub from: Timestamp,
+    /// When it ended; none while it runs.
+    pub to: Option<Timestamp>,
+    /// How it ended, as the scheduler has it.
+    pub state: String,
+    /// The nodes it is known to have run on; of a run that shared no node with the job none may be known.
+    pub nodes: BTreeSet<String>,
+    /// Its row in `Observations::beside`.
+    pub row: usize,
+}
+
 /// Evidence for one signal.
 #[derive(Clone, Copy, Debug)]
 pub struct Observed<'a> {
@@ -64,6 +98,14 @@ pub struct Observations<'a> {
     pub logs: Option<&'a Evidence>,
     /// Events (rows with fields `kind` and `body`); none when they were not read.
     pub events: Option<&'a Evidence>,
+    /// Which GPUs the job held when (rows with entities `node` and `gpu`); none when that was not read.
+    pub held: Option<&'a Evidence>,
+    /// Its attempts, in order.
+    pub attempts: Vec<Attempt>,
+    /// Other runs in the job's cluster at the time (rows with entity `job`); none when they were not read.
+    pub beside: Option<&'a Evidence>,
+    /// Other runs, none of them of this job.
+    pub others: Vec<OtherRun>,
     /// Which GPU sits at which bus address of a node: (node, domain, bus, device) to GPU index.
     pub bus_ids: BTreeMap<(String, u32, u8, u8), String>,
 }

@@ -82,9 +82,9 @@ impl Sentence {
         self.slot(name, NumberSlot::Quote(FactRef { evidence: evidence.id.clone(), path }))
     }
 
-    /// Fills `{node}`, `{gpu}`, `{rank}` with what the entity has of them.
+    /// Fills `{node}`, `{gpu}`, `{rank}`, `{pod}` and the like with what the entity has of them.
     pub(crate) fn entity(mut self, evidence: &Evidence, entity: &Entity) -> Self {
-        for key in ["node", "gpu", "rank"] {
+        for key in ["node", "gpu", "rank", "pod", "engine", "service", "model"] {
             if let Some(value) = entity.get(key) {
                 let slot =
                     NumberSlot::Entity { evidence: evidence.id.clone(), key: key.to_owned(), value: value.clone() };

@@ -130,6 +130,16 @@ signals! {
     IoPressure = Node, "I/O pressure", ["io_pressure_some"];
     /// Host memory that is left.
     HostMemoryAvailable = Node, "available host memory", ["host_memory_available"];
+    /// Steps done.
+    TrainingSteps = Job, "count of steps done", ["training_step"];
+    /// Share of time in which the graphics or compute engine was active.
+    EngineActive = Gpu, "engine activity", ["graphics_engine_active"];
+    /// How far a node's clock is off.
+    ClockOffset = Node, "clock offset", ["clock_offset"];
+    /// Bytes sent over the network.
+    NetworkSent = Node, "bytes sent over the network", ["network_transmit_bytes"];
+    /// Bytes received over the network.
+    NetworkReceived = Node, "bytes received over the network", ["network_receive_bytes"];
 }
 
 #[cfg(test)]

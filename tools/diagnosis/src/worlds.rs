@@ -1,6 +1,6 @@
 //! Small worlds for tests: a healthy job whose signals a test bends, and a reader that recomputes every claim.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
 use sightline_model::claim::{DraftCause, Quantity};
@@ -10,7 +10,7 @@ use sightline_model::{
 };
 
 use crate::diagnose::{Diagnosis, diagnose};
-use crate::observation::{Job, Observations, Observed, Placement};
+use crate::observation::{Attempt, Job, Observations, Observed, OtherRun, Placement};
 use crate::signal::{Scope, Signal};
 
 type Values = Box<dyn Fn(usize, usize, usize) -> Option<f64>>;
@@ -26,7 +26,14 @@ pub(crate) struct World {
     pub(crate) events: Vec<(usize, String, String)>,
     pub(crate) window: (usize, usize),
     pub(crate) ended: bool,
+    pub(crate) state: &'static str,
+    /// Attempts as minutes from, to; one over the whole time unless set.
+    pub(crate) attempts: Vec<(usize, Option<usize>)>,
+    /// Other runs: job, name, minutes from, to, state, nodes.
+    pub(crate) others: Vec<Run>,
 }
+
+pub(crate) type Run = (&'static str, &'static str, usize, Option<usize>, &'static str, Vec<usize>);
 
 /// Noise in -1..1 that is the same on every run and unlike between members.
 pub(crate) fn noise(node: usize, gpu: usize, i: usize) -> f64 {
@@ -46,6 +53,9 @@ impl World {
             events: Vec::new(),
             window: (0, 240),
             ended: false,
+            state: "running",
+            attempts: Vec::new(),
+            others: Vec::new(),
         };
         world.set(Signal::SmClock, |n, g, i| Some(1960.0 + 6.0 * noise(n, g, i) + g as f64));
         world.set(Signal::GpuTemperature, |n, g, i| Some(62.0 + 1.5 * g as f64 + 0.8 * noise(n, g + 50, i)));
@@ -78,6 +88,12 @@ impl World {
     pub(crate) fn bend(&mut self, signal: Signal, bend: impl Fn(usize, usize, usize, f64) -> Option<f64> + 'static) {
         let Some(before) = self.signals.remove(&signal) else { panic!("{signal:?} is not there") };
         self.set(signal, move |n, g, i| bend(n, g, i, before(n, g, i)?));
+    }
+
+    /// Fills in where a signal has nothing.
+    pub(crate) fn fill(&mut self, signal: Signal, with: impl Fn(usize, usize, usize) -> Option<f64> + 'static) {
+        let Some(before) = self.signals.remove(&signal) else { panic!("{signal:?} is not there") };
+        self.set(signal, move |n, g, i| before(n, g, i).or_else(|| with(n, g, i)));
     }
 
     pub(crate) fn without(&mut self, signals: &[Signal]) {
@@ -117,13 +133,14 @@ impl World {
             placements: self.placements(),
             start: at(0),
             end: self.ended.then(|| at(self.window.1)),
-            state: "running".to_owned(),
+            state: self.state.to_owned(),
             evidence: None,
         };
         let mut bus_ids = BTreeMap::new();
         for p in &job.placements {
             bus_ids.insert((p.node.clone(), 0, p.gpu.parse::<u8>().unwrap(), 0), p.gpu.clone());
         }
+        let of = |dataset: &str| evidence.iter().find(|(s, e)| s.is_none() && e.dataset == dataset).map(|(_, e)| e);
         Observations {
             job,
             window: TimeRange::new(at(self.window.0), at(self.window.1)).unwrap(),
@@ -131,10 +148,67 @@ impl World {
                 .iter()
                 .filter_map(|(signal, evidence)| Some(Observed { signal: (*signal)?, evidence }))
                 .collect(),
-            logs: evidence.iter().find(|(s, e)| s.is_none() && e.dataset == "logs").map(|(_, e)| e),
-            events: evidence.iter().find(|(s, e)| s.is_none() && e.dataset == "events").map(|(_, e)| e),
+            logs: of("logs"),
+            events: of("events"),
+            held: of("job_gpus"),
+            attempts: self.attempts(),
+            beside: of("jobs"),
+            others: self.others(),
             bus_ids,
         }
+    }
+
+    fn attempts(&self) -> Vec<Attempt> {
+        let whole = [(0, None)];
+        let all = if self.attempts.is_empty() { whole.as_slice() } else { self.attempts.as_slice() };
+        let nodes: BTreeSet<String> = (0..self.nodes).map(node).collect();
+        let attempt = |(row, (from, to)): (usize, &(usize, Option<usize>))| Attempt {
+            number: row.to_string(),
+            from: at(*from),
+            to: to.map(at),
+            nodes: nodes.clone(),
+            row,
+        };
+        all.iter().enumerate().map(attempt).collect()
+    }
+
+    fn others(&self) -> Vec<OtherRun> {
+        let run = |(row, (job, name, from, to, state, nodes)): (usize, &Run)| OtherRun {
+            job: (*job).to_owned(),
+            name: (*name).to_owned(),
+            from: at(*from),
+            to: to.map(at),
+            state: (*state).to_owned(),
+            nodes: nodes.iter().map(|n| node(*n)).collect(),
+            row,
+        };
+        self.others.iter().enumerate().map(run).collect()
+    }
+
+    /// The scheduler's books: the GPUs of each attempt by its first row, and other runs.
+    fn books(&self, first: usize) -> [Evidence; 2] {
+        let mut held = blank(first, "job_gpus");
+        held.rows = self
+            .attempts()
+            .iter()
+            .map(|a| EvidenceRow {
+                entity: Entity::from([("node".to_owned(), node(0)), ("gpu".to_owned(), "0".to_owned())]),
+                time: Some(a.from),
+                ..EvidenceRow::default()
+            })
+            .collect();
+        let mut runs = blank(first + 1, "jobs");
+        runs.rows = self
+            .others()
+            .iter()
+            .map(|o| EvidenceRow {
+                entity: Entity::from([("job".to_owned(), o.job.clone())]),
+                time: Some(o.from),
+                fields: BTreeMap::from([("state".to_owned(), o.state.clone())]),
+                ..EvidenceRow::default()
+            })
+            .collect();
+        [held, runs]
     }
 
     fn placements(&self) -> Vec<Placement> {
@@ -209,6 +283,8 @@ impl World {
             })
             .collect();
         all.push((None, evidence));
+        let [held, runs] = self.books(all.len() + 1);
+        all.extend([(None, held), (None, runs)]);
         all
     }
 }
@@ -223,7 +299,7 @@ pub(crate) fn at(i: usize) -> Timestamp {
     start.checked_add(SignedDuration::from_mins(i64::try_from(i).unwrap())).unwrap()
 }
 
-fn blank(n: usize, dataset: &str) -> Evidence {
+pub(crate) fn blank(n: usize, dataset: &str) -> Evidence {
     Evidence {
         id: EvidenceId::new(format!("E{n}")),
         tool: "job_correlation".to_owned(),
@@ -290,7 +366,7 @@ fn component(c: &Component) -> String {
     c.values().rev().cloned().collect::<Vec<_>>().join("/")
 }
 
-fn claims(diagnosis: &Diagnosis) -> Vec<&DraftClaim> {
+pub(crate) fn claims(diagnosis: &Diagnosis) -> Vec<&DraftClaim> {
     let mut all = vec![&diagnosis.headline];
     all.extend(&diagnosis.claims);
     for cause in &diagnosis.causes {

@@ -32,11 +32,16 @@ impl Estimate {
     /// None when the query does not name its series. A GPU may have several series of one metric (one a link, for example), so a
     /// query can read more than this: the bounds that the engine keeps are what holds, this only saves asking it.
     pub fn upper_bound(query: &ValidQuery) -> Option<Self> {
-        if query.dataset() != Dataset::Metrics || query.metric().is_none() {
+        if query.dataset() != Dataset::Metrics {
             return None;
         }
+        // Several metrics are as many series of each place as there are names.
+        let metrics = match query.metric() {
+            Some(_) => 1,
+            None => length(query.filters().iter().find_map(|filter| listed(filter, &Dim::Metric))?),
+        };
         let samples = u64::try_from(query.range().millis()).unwrap_or(0).div_ceil(FINEST_SAMPLE_MS);
-        Some(Self::of_rows(query, named_series(query)?.saturating_mul(samples)))
+        Some(Self::of_rows(query, named_series(query)?.saturating_mul(metrics).saturating_mul(samples)))
     }
 
     /// The bytes to set aside for a query of which only this bound is known: ten times as many. Under that bound the engine is not

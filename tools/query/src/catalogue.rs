@@ -22,7 +22,7 @@ use std::collections::{BTreeMap, HashMap};
 pub use blank::is_blank;
 pub use error::{CatalogueError, Fault, Problem};
 pub use labels::LabelAliases;
-pub use metric::{EntityLevel, Metric};
+pub use metric::{BetterEnd, EntityLevel, Metric};
 pub use resolve::Resolution;
 
 /// The metric files that ship, by family.

@@ -32,11 +32,28 @@ impl Catalogue {
         check_placement(query)?;
         check_threshold(query)?;
         check_neighbours(query)?;
-        let (outputs, grouped, order, limit) = lay_out(query, metric.as_ref())?;
+        let (outputs, grouped, order, limit) = lay_out(query, metric.as_ref(), self.common_kind(query))?;
         if limit == 0 || limit > MAX_LIMIT {
             return Err(QueryError::BadLimit { limit, cap: MAX_LIMIT });
         }
         Ok(ValidQuery { query: query.clone(), metric, outputs, grouped, order, limit })
+    }
+
+    /// The kind of several metrics that are asked for together, by a list of stored names: theirs if all are known and of one kind.
+    /// A histogram's series are no samples of it, so they are of none.
+    fn common_kind(&self, query: &Query) -> Option<MetricKind> {
+        if query.metric.is_some() || query.dataset != Dataset::Metrics {
+            return None;
+        }
+        let names = query.filters.iter().find_map(|filter| match filter {
+            Filter::Dim { dim: Dim::Metric, matches: Match::Eq(name) } => Some(std::slice::from_ref(name)),
+            Filter::Dim { dim: Dim::Metric, matches: Match::In(names) } => Some(names.as_slice()),
+            Filter::Dim { .. } | Filter::Value { .. } => None,
+        })?;
+        let mut kinds = names.iter().map(|name| self.by_stored(name).map(|metric| metric.kind()));
+        let first = kinds.next()??;
+        let alike = kinds.all(|kind| kind == Some(first));
+        (alike && first != MetricKind::Histogram).then_some(first)
     }
 
     fn resolve_for(&self, query: &Query) -> Result<Option<ResolvedMetric>, QueryError> {

@@ -15,8 +15,16 @@ const MIN_STEP_MS: u64 = 1000;
 /// The outputs, whether rows are grouped by those that combine nothing, the order, and the limit.
 type Layout = (Vec<OutputColumn>, bool, Vec<(usize, Order)>, u32);
 
-/// Spells out the output columns of a shape.
-pub(crate) fn lay_out(query: &Query, metric: Option<&ResolvedMetric>) -> Result<Layout, QueryError> {
+/// Spells out the output columns of a shape. `common` is the kind of all metrics that are asked for, where several are by name.
+pub(crate) fn lay_out(
+    query: &Query,
+    metric: Option<&ResolvedMetric>,
+    common: Option<MetricKind>,
+) -> Result<Layout, QueryError> {
+    let aggregates = |aggregation: Aggregation, with_instant: bool| {
+        check_fits(query.dataset, metric, common, aggregation, has_values(query.dataset))?;
+        aggregates(query, aggregation, with_instant)
+    };
     match &query.shape {
         Shape::Series { step_ms, align, group_by, aggregation, limit } => {
             let range_ms = u64::try_from(query.range.millis()).unwrap_or(0);
@@ -26,13 +34,13 @@ pub(crate) fn lay_out(query: &Query, metric: Option<&ResolvedMetric>) -> Result<
             let mut outputs = vec![named("bucket", Output::Bucket { step_ms: *step_ms, align: *align })];
             outputs.extend(keys(query, group_by, *aggregation)?);
             let keys = outputs.len();
-            outputs.extend(aggregates(query, metric, *aggregation, false)?);
+            outputs.extend(aggregates(*aggregation, false)?);
             Ok((outputs, true, ascending(0..keys), *limit))
         }
         Shape::Rank { group_by, aggregation, order, limit } => {
             let mut outputs = keys(query, group_by, *aggregation)?;
             let keys = outputs.len();
-            outputs.extend(aggregates(query, metric, *aggregation, true)?);
+            outputs.extend(aggregates(*aggregation, true)?);
             let value = outputs.iter().position(|c| c.name == "value");
             let mut by: Vec<(usize, Order)> = value.map(|index| (index, *order)).into_iter().collect();
             by.extend(ascending(0..keys));
@@ -131,12 +139,7 @@ fn keys(query: &Query, group_by: &[Dim], aggregation: Aggregation) -> Result<Vec
     Ok(columns)
 }
 
-fn aggregates(
-    query: &Query,
-    metric: Option<&ResolvedMetric>,
-    aggregation: Aggregation,
-    with_instant: bool,
-) -> Result<Vec<OutputColumn>, QueryError> {
+fn aggregates(query: &Query, aggregation: Aggregation, with_instant: bool) -> Result<Vec<OutputColumn>, QueryError> {
     if !has_values(query.dataset) {
         // Lines, events and jobs can be counted.
         return if aggregation == Aggregation::Count {
@@ -145,7 +148,6 @@ fn aggregates(
             Err(QueryError::ShapeDoesNotFit { dataset: query.dataset, what: "anything but a count" })
         };
     }
-    check_fits(query.dataset, metric, aggregation)?;
     let mut columns = vec![named("count", Output::Count), named("min", Output::Min), named("max", Output::Max)];
     let parts = |held: Held| {
         [
@@ -203,11 +205,27 @@ fn aggregates(
 }
 
 /// Whether the metric's kind, or what a span's duration is, fits the aggregation.
-fn check_fits(dataset: Dataset, metric: Option<&ResolvedMetric>, aggregation: Aggregation) -> Result<(), QueryError> {
-    // Of every metric together only what makes sense of a level can be asked; a span's duration is one.
+fn check_fits(
+    dataset: Dataset,
+    metric: Option<&ResolvedMetric>,
+    common: Option<MetricKind>,
+    aggregation: Aggregation,
+    has_values: bool,
+) -> Result<(), QueryError> {
+    // What has no values is only counted, which `aggregates` sees to.
+    if !has_values {
+        return Ok(());
+    }
+    // Growth is told apart by series, and so by metric: it can be asked of several counters at once. Of every metric together only
+    // what makes sense of a level can be asked; a span's duration is one.
     let (name, kind) = match metric {
         Some(metric) => (metric.canonical.as_str(), metric.kind),
         None if dataset == Dataset::Spans => ("duration", MetricKind::Gauge),
+        None if common == Some(MetricKind::Counter)
+            && matches!(aggregation, Aggregation::Rate | Aggregation::Increase) =>
+        {
+            ("the counters together", MetricKind::Counter)
+        }
         None => ("every metric", MetricKind::Gauge),
     };
     let held_for_no_time = dataset == Dataset::Spans && aggregation.is_by_series();

@@ -8,7 +8,8 @@ pub struct Query {
     /// Which dataset.
     pub dataset: Dataset,
     /// The metric, by canonical or stored name; for dataset `metrics` only. `None` is every metric there: what is collected,
-    /// how many samples of each, or a value by metric.
+    /// how many samples of each, or a value by metric. With a filter that lists stored names it is these metrics
+    /// together; growth can be asked of them if all are counters.
     pub metric: Option<String>,
     /// Which of a histogram's series are read; [`MetricPart::Samples`] for every other kind.
     pub part: MetricPart,

@@ -7,6 +7,7 @@ use sightline_model::{Aggregation, Dataset, Dim, TimeRange};
 use sightline_query::{Align, Catalogue, Filter, Match, MetricPart, Order, Query, SampleOrder, Shape, ValueOp};
 
 const TEMPERATURE: &str = "DCGM_FI_DEV_GPU_TEMP";
+const RECEIVED: &str = "node_network_receive_bytes_total";
 
 fn query(dataset: Dataset, shape: Shape) -> Query {
     let at = |hour: i64| Timestamp::from_second(1_777_766_400 + hour * 3600).unwrap();
@@ -52,8 +53,15 @@ fn what_fits_and_what_does_not() {
     let with = |filters, shape| Query { filters, ..query(Dataset::Metrics, shape) };
     let threshold = |value, shape| Query { threshold: Some(value), ..query(Dataset::Metrics, shape) };
     let every = |shape| Query { metric: None, ..query(Dataset::Metrics, shape) };
-    let counter =
-        |shape| Query { metric: Some("node_network_receive_bytes_total".to_owned()), ..query(Dataset::Metrics, shape) };
+    let counter = |shape| Query { metric: Some(RECEIVED.to_owned()), ..query(Dataset::Metrics, shape) };
+    let listed = |names: &[&str]| Query {
+        metric: None,
+        filters: vec![Filter::Dim {
+            dim: Dim::Metric,
+            matches: Match::In(names.iter().map(|name| (*name).to_owned()).collect()),
+        }],
+        ..query(Dataset::Metrics, rank(Aggregation::Increase))
+    };
     let node = |matches| vec![Filter::Dim { dim: Dim::Node, matches }];
     let samples = || Shape::Samples { group_by: vec![Dim::Node], order: SampleOrder::Highest, limit: 10 };
     let lines = [
@@ -71,6 +79,18 @@ fn what_fits_and_what_does_not() {
         said("a counter's mean", &counter(rank(Aggregation::Avg))),
         said("the rate of every metric", &every(rank(Aggregation::Rate))),
         said("the mean of every metric", &every(rank(Aggregation::Avg))),
+        said("the increase of several counters", &listed(&[RECEIVED, "node_network_transmit_bytes_total"])),
+        said("the increase of a counter and a gauge", &listed(&[RECEIVED, TEMPERATURE])),
+        said("the increase of a counter and of nothing known", &listed(&[RECEIVED, "no_such_metric_total"])),
+        said("the increase of a histogram's series", &listed(&["vllm:time_to_first_token_seconds_count"])),
+        said(
+            "the increase of all but a counter",
+            &Query {
+                metric: None,
+                filters: vec![Filter::Dim { dim: Dim::Metric, matches: Match::NotIn(vec![RECEIVED.to_owned()]) }],
+                ..metrics(rank(Aggregation::Increase))
+            },
+        ),
         said("when it peaked", &metrics(rank(Aggregation::Max))),
         said("the highest samples", &metrics(samples())),
         said("samples of logs", &of(Dataset::Logs, samples())),

@@ -77,7 +77,7 @@ fn holds(text: Option<&String>, words: &str) -> bool {
 }
 
 /// The names that come near what was looked for, nearest first.
-pub(super) fn near(key: &str, words: &str, known: &[EvidenceRow]) -> Vec<String> {
+pub(crate) fn near(key: &str, words: &str, known: &[EvidenceRow]) -> Vec<String> {
     let needle = words.to_lowercase();
     let mut scored: Vec<(f64, &str)> = known
         .iter()

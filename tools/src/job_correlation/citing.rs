@@ -3,13 +3,12 @@
 
 use std::collections::BTreeMap;
 
-use sightline_model::{DraftClaim, EvidenceId, NumberSlot, Quantity};
+use sightline_model::{DraftClaim, Evidence, EvidenceId, NumberSlot, Quantity};
 
-use crate::job_correlation::read::always_shown;
 use crate::tool::{ToolOutput, evidence_id};
 
 /// The output with the evidence that counts, renamed `E1`, `E2`, … without gaps.
-pub(super) fn keep_what_counts(mut output: ToolOutput) -> ToolOutput {
+pub(crate) fn keep_what_counts(mut output: ToolOutput, always_shown: fn(&Evidence) -> bool) -> ToolOutput {
     let mut cited: Vec<EvidenceId> = Vec::new();
     for claim in claims(&mut output) {
         each_id(claim, &mut |id| cited.push(id.clone()));
@@ -21,14 +20,30 @@ pub(super) fn keep_what_counts(mut output: ToolOutput) -> ToolOutput {
         names.insert(evidence.id.as_str().to_owned(), name.clone());
         evidence.id = name;
     }
-    for claim in claims(&mut output) {
+    rename(&mut output, &names);
+    output
+}
+
+/// The output with its evidence numbered from `after + 1` on, so that it can stand behind that of another.
+pub(crate) fn numbered_after(mut output: ToolOutput, after: usize) -> ToolOutput {
+    let mut names: BTreeMap<String, EvidenceId> = BTreeMap::new();
+    for (index, evidence) in output.evidence.iter_mut().enumerate() {
+        let name = evidence_id(after + index + 1);
+        names.insert(evidence.id.as_str().to_owned(), name.clone());
+        evidence.id = name;
+    }
+    rename(&mut output, &names);
+    output
+}
+
+fn rename(output: &mut ToolOutput, names: &BTreeMap<String, EvidenceId>) {
+    for claim in claims(output) {
         each_id(claim, &mut |id| {
             if let Some(name) = names.get(id.as_str()) {
                 *id = name.clone();
             }
         });
     }
-    output
 }
 
 fn claims(output: &mut ToolOutput) -> Vec<&mut DraftClaim> {

@@ -7,8 +7,10 @@ use sightline_diagnosis::{Focus, Scope as Level, Signal};
 use sightline_model::{Aggregation, Dataset, Dim, MetricKind, TimeRange};
 use sightline_query::{Align, Filter, Match, MetricPart, Order, Query, SampleOrder, Shape};
 
+use crate::job_correlation::batches::{Batches, Reading, apart, metrics};
 use crate::job_correlation::scope::Scope;
-use crate::tool::ToolContext;
+use crate::job_correlation::whole;
+use crate::tool::{Fetched, ToolContext, ToolError};
 
 /// Points wanted of each series in the survey: at most a chart of a page's width, at least enough to tell a fault of an hour in
 /// a day.
@@ -25,18 +27,51 @@ const POINTS: u64 = 24_000;
 /// Lengths of a step, seconds: none is below the exporter's default interval, and all divide the next tier's.
 const STEPS: [u64; 10] = [30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 21_600];
 
+/// Other runs, or rows of who held what, looked at: the latest. A job of thousands of GPUs has as many rows of its own.
+const MAX_RUNS: u32 = 10_000;
+
 /// Log lines and events looked at.
 const MAX_LINES: u32 = 2_000;
 
-/// The kernel log lines that some cause reads.
-const LOG_PATTERN: &str = "Xid|[Cc]heckpoint";
+/// The log lines that some cause reads: parts of a regular expression, any of which may occur.
+const LOG_PATTERN: [&str; 7] = [
+    "Xid",
+    "[Cc]heckpoint",
+    "Got async event",
+    "Got completion",
+    "Watchdog caught|NCCL operations have failed",
+    "Link DOWN",
+    "[Pp]reempt|PREEMPT",
+];
+
+/// Counters of errors and flags of failures: they stand still in good health. One look over the whole window tells whether they did;
+/// only those that moved are read step by step.
+const QUIET: [Signal; 16] = [
+    Signal::LastXid,
+    Signal::RemappedUncorrectable,
+    Signal::RemappedCorrectable,
+    Signal::RemapFailed,
+    Signal::DoubleBitErrors,
+    Signal::PcieReplays,
+    Signal::NvlinkCrcFlit,
+    Signal::NvlinkCrcData,
+    Signal::NvlinkReplay,
+    Signal::NvlinkRecovery,
+    Signal::IbReceiveErrors,
+    Signal::IbSymbolErrors,
+    Signal::IbLinkDowned,
+    Signal::IbLinkRecovery,
+    Signal::NicReceiveErrors,
+    Signal::NicTransmitErrors,
+];
 
 /// How much of the range is read to learn which GPU sits at which bus address: it does not change while a node is up.
 const BUS_RANGE: SignedDuration = SignedDuration::from_hours(1);
 
-/// The second round: every signal, over the job's own GPUs and nodes.
+/// The second round: every signal, over the job's own GPUs and nodes. Signals that are read alike are read by one query, as many as
+/// the asker may have back at once.
 pub(super) fn survey(context: &ToolContext<'_>, scope: &Scope) -> Vec<Query> {
-    let mut queries = Vec::new();
+    let mut batches = Batches::new(context, scope);
     for signal in Signal::ALL {
         // Only what a job is made of is read; a job without known GPUs has no node to ask about.
         if signal.scope() != Level::Job && scope.placements.is_empty() {
@@ -44,14 +79,12 @@ pub(super) fn survey(context: &ToolContext<'_>, scope: &Scope) -> Vec<Query> {
         }
         for metric in signal.metrics() {
             let Some(aggregation) = aggregation(context, metric) else { continue };
-            let group_by = with_stored_name(group_by(*signal));
-            let step_ms = survey_step_ms(scope, *signal);
-            let shape = Shape::Series { step_ms, align: Align::Epoch, group_by, aggregation, limit: context.max_rows };
-            queries.push(of_metric(scope, *signal, metric, None, scope.range, shape));
+            batches.add(*signal, metric, survey_read(scope, *signal, aggregation));
         }
     }
+    let mut queries = batches.into_queries();
     if context.may_read(Dataset::Logs) && !scope.placements.is_empty() {
-        let body = Filter::Dim { dim: Dim::Body, matches: Match::Regex(LOG_PATTERN.to_owned()) };
+        let body = Filter::Dim { dim: Dim::Body, matches: Match::Regex(LOG_PATTERN.join("|")) };
         let mut filters = node_filters(scope);
         filters.push(body);
         queries.push(lines(context, Dataset::Logs, scope.range, filters));
@@ -60,7 +93,44 @@ pub(super) fn survey(context: &ToolContext<'_>, scope: &Scope) -> Vec<Query> {
     if context.may_read(Dataset::Events) {
         queries.push(lines(context, Dataset::Events, scope.range, cluster_filter(scope)));
     }
+    if !scope.placements.is_empty() {
+        queries.push(runs(context, Dataset::Jobs, scope.window, cluster_filter(scope)));
+        if context.may_read(Dataset::JobGpus) {
+            queries.push(runs(context, Dataset::JobGpus, scope.window, node_filters(scope)));
+        }
+    }
     queries
+}
+
+/// How a signal is read in the survey.
+fn survey_read(scope: &Scope, signal: Signal, aggregation: Aggregation) -> Reading {
+    match QUIET.contains(&signal) {
+        true => Reading::Whole,
+        false => Reading::Steps { aggregation, step_ms: survey_step_ms(scope, signal) },
+    }
+}
+
+/// What moved of that which was only looked at as a whole: read step by step, for all members, so that who moved has peers.
+pub(super) fn moved(context: &ToolContext<'_>, scope: &Scope, fetched: &[Fetched]) -> Result<Vec<Query>, ToolError> {
+    let mut batches = Batches::new(context, scope);
+    for one in fetched.iter().filter(|f| matches!(f.query.query().shape, Shape::Rank { .. })) {
+        let Some((first, _)) = metrics(context, one).iter().find_map(|metric| quiet(metric)) else { continue };
+        for part in apart(context, one, &group_by(first), |by| whole::series(one, by))? {
+            let Some(metric) = part.alone.query.metric() else { continue };
+            if whole::moved(&part.series, metric.kind)
+                && let Some((signal, name)) = quiet(&metric.canonical)
+                && let Some(aggregation) = aggregation(context, name)
+            {
+                batches.add(signal, name, Reading::Steps { aggregation, step_ms: survey_step_ms(scope, signal) });
+            }
+        }
+    }
+    Ok(batches.into_queries())
+}
+
+/// The signal that stands still in good health which a metric carries, and the metric's name.
+fn quiet(metric: &str) -> Option<(Signal, &'static str)> {
+    QUIET.iter().flat_map(|s| s.metrics().iter().map(move |m| (*s, *m))).find(|(_, name)| *name == metric)
 }
 
 /// The third round: the stretches that deserve it, as they are stored, or in the exporter's own steps where they are long.
@@ -109,19 +179,19 @@ pub(super) fn group_by(signal: Signal) -> Vec<Dim> {
         Level::Node => vec![Dim::Node, label("device"), label("port")],
         Level::Job => match signal {
             // Ranks of a synchronous job agree on these.
-            Signal::StepTime | Signal::Throughput | Signal::CheckpointTime => Vec::new(),
+            Signal::StepTime | Signal::Throughput | Signal::CheckpointTime | Signal::TrainingSteps => Vec::new(),
             _ => vec![Dim::Node, Dim::Gpu, label("rank")],
         },
     }
 }
 
 /// The stored name is read along, so that the evidence can say which spelling was found.
-fn with_stored_name(mut group_by: Vec<Dim>) -> Vec<Dim> {
+pub(super) fn with_stored_name(mut group_by: Vec<Dim>) -> Vec<Dim> {
     group_by.push(Dim::Metric);
     group_by
 }
 
-fn of_metric(
+pub(super) fn of_metric(
     scope: &Scope,
     signal: Signal,
     metric: &str,
@@ -152,6 +222,12 @@ fn of_metric(
     }
 }
 
+/// Other runs, and who held the job's nodes: among the rows that the asker may see.
+fn runs(context: &ToolContext<'_>, dataset: Dataset, range: TimeRange, filters: Vec<Filter>) -> Query {
+    let shape = Shape::Rows { order: Order::Descending, limit: context.max_rows.min(MAX_RUNS) };
+    Query { dataset, metric: None, part: MetricPart::Samples, range, filters, placement: None, threshold: None, shape }
+}
+
 fn lines(context: &ToolContext<'_>, dataset: Dataset, range: TimeRange, filters: Vec<Filter>) -> Query {
     let shape = Shape::Rows { order: Order::Ascending, limit: context.max_rows.min(MAX_LINES) };
     Query { dataset, metric: None, part: MetricPart::Samples, range, filters, placement: None, threshold: None, shape }
@@ -172,7 +248,7 @@ fn cluster_filter(scope: &Scope) -> Vec<Filter> {
     vec![Filter::Dim { dim: Dim::Cluster, matches: Match::Eq(scope.cluster.clone()) }]
 }
 
-fn node_filters(scope: &Scope) -> Vec<Filter> {
+pub(super) fn node_filters(scope: &Scope) -> Vec<Filter> {
     let nodes: BTreeSet<String> = scope.placements.iter().map(|p| p.node.clone()).collect();
     let mut filters = cluster_filter(scope);
     filters.push(Filter::Dim { dim: Dim::Node, matches: Match::In(nodes.into_iter().collect()) });

@@ -1,14 +1,17 @@
 //! From what was fetched to the observations of a case, with the evidence they rest on.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use sightline_diagnosis::{Job, Observations, Observed, Signal, parse_bus_id};
+use sightline_diagnosis::{Attempt, Job, Observations, Observed, OtherRun, Signal, parse_bus_id};
 use sightline_model::{Aggregation, Dataset, Dim, Evidence};
-use sightline_query::{Query, Shape};
+use sightline_query::Shape;
 
 use crate::job_correlation::NAME;
+use crate::job_correlation::batches::{Part, apart, metrics};
+use crate::job_correlation::books::{attempts, others, place};
 use crate::job_correlation::queries::{aggregation, group_by};
 use crate::job_correlation::scope::Scope;
+use crate::job_correlation::whole;
 use crate::list_rows::list_rows;
 use crate::reading::{Content, Table, entity_key, evidence, read_series};
 use crate::tool::{Fetched, ToolContext, ToolError};
@@ -21,6 +24,8 @@ const VITAL: [Signal; 5] =
 #[derive(Clone, Debug)]
 enum Piece {
     Jobs(Evidence),
+    Held(Evidence),
+    Beside(Evidence),
     Series(Signal, Evidence),
     Logs(Evidence),
     Events(Evidence),
@@ -29,7 +34,7 @@ enum Piece {
 impl Piece {
     fn evidence(&self) -> &Evidence {
         match self {
-            Self::Jobs(e) | Self::Series(_, e) | Self::Logs(e) | Self::Events(e) => e,
+            Self::Jobs(e) | Self::Held(e) | Self::Beside(e) | Self::Series(_, e) | Self::Logs(e) | Self::Events(e) => e,
         }
     }
 }
@@ -39,6 +44,8 @@ impl Piece {
 pub(super) struct CaseFile {
     pieces: Vec<Piece>,
     bus_ids: BTreeMap<(String, u32, u8, u8), String>,
+    attempts: Vec<Attempt>,
+    others: Vec<OtherRun>,
     /// What a reader should know about the reading.
     pub(super) notes: Vec<String>,
 }
@@ -47,22 +54,41 @@ impl CaseFile {
     /// Reads what was fetched, in the order it was asked for.
     pub(super) fn read(context: &ToolContext<'_>, scope: &Scope, fetched: &[Fetched]) -> Result<Self, ToolError> {
         let mut file = Self { notes: scope.notes.clone(), ..Self::default() };
+        // What moved was read again, step by step: then the look at the whole is not needed any more.
+        let steps = fetched.iter().filter(|f| matches!(f.query.query().shape, Shape::Series { .. }));
+        let again: BTreeSet<String> = steps.flat_map(|f| metrics(context, f)).collect();
         for one in fetched {
-            file.add(context, scope, one)?;
+            file.add(context, scope, one, &again)?;
         }
         file.notes.extend(not_looked_at(context));
         Ok(file)
     }
 
-    fn add(&mut self, context: &ToolContext<'_>, scope: &Scope, fetched: &Fetched) -> Result<(), ToolError> {
+    fn add(
+        &mut self,
+        context: &ToolContext<'_>,
+        scope: &Scope,
+        fetched: &Fetched,
+        again: &BTreeSet<String>,
+    ) -> Result<(), ToolError> {
         let n = self.pieces.len() + 1;
         let query = fetched.query.query();
-        match query.dataset {
-            Dataset::Jobs | Dataset::JobGpus => {
-                self.pieces.push(Piece::Jobs(evidence(fetched, NAME, n, Content::Rows(list_rows(fetched)?))));
+        let rows = || Ok::<_, ToolError>(evidence(fetched, NAME, n, Content::Rows(list_rows(fetched)?)));
+        match (query.dataset, fetched.round) {
+            (Dataset::Jobs, 0) => self.pieces.push(Piece::Jobs(rows()?)),
+            (Dataset::JobGpus, 0) => {
+                let held = rows()?;
+                self.attempts = attempts(&held, scope);
+                self.pieces.push(Piece::Held(held));
             }
-            Dataset::Logs | Dataset::Events => {
-                let found = evidence(fetched, NAME, n, Content::Rows(list_rows(fetched)?));
+            (Dataset::Jobs, _) => {
+                let beside = rows()?;
+                self.others = others(&beside, scope);
+                self.pieces.push(Piece::Beside(beside));
+            }
+            (Dataset::JobGpus, _) => place(&mut self.others, &list_rows(fetched)?),
+            (Dataset::Logs | Dataset::Events, _) => {
+                let found = rows()?;
                 if found.truncated {
                     self.notes
                         .push(format!("only the first {} rows of {} were looked at", found.returned, query.dataset));
@@ -72,51 +98,64 @@ impl CaseFile {
                     _ => Piece::Events(found),
                 });
             }
-            Dataset::Metrics if matches!(query.shape, Shape::Distinct { .. }) => self.add_bus_ids(fetched)?,
-            Dataset::Metrics => self.add_series(context, scope, fetched, query, n)?,
-            Dataset::Spans => {}
+            (Dataset::Metrics, _) => match &query.shape {
+                Shape::Distinct { .. } => self.add_bus_ids(fetched)?,
+                Shape::Series { aggregation, .. } => self.add_series(context, scope, fetched, *aggregation, None)?,
+                Shape::Rank { .. } => self.add_series(context, scope, fetched, Aggregation::Last, Some(again))?,
+                Shape::Samples { .. } | Shape::Rows { .. } | Shape::LabelKeys { .. } => {
+                    let metric = metrics(context, fetched).into_iter().next().unwrap_or_default();
+                    let combine = aggregation(context, &metric).unwrap_or(Aggregation::Avg);
+                    self.add_series(context, scope, fetched, combine, None)?;
+                }
+            },
+            (Dataset::Spans, _) => {}
         }
         Ok(())
     }
 
+    /// Adds the series of every metric that was read; `whole` names those that were read better besides.
     fn add_series(
         &mut self,
         context: &ToolContext<'_>,
         scope: &Scope,
         fetched: &Fetched,
-        query: &Query,
-        n: usize,
+        combine: Aggregation,
+        whole: Option<&BTreeSet<String>>,
     ) -> Result<(), ToolError> {
-        let Some(metric) = fetched.query.metric().map(|m| m.canonical.clone()) else { return Ok(()) };
-        let Some(signal) = Signal::ALL.iter().copied().find(|s| s.metrics().contains(&metric.as_str())) else {
-            return Ok(());
-        };
+        let names = metrics(context, fetched);
+        let known = |metric: &String| Signal::ALL.iter().copied().find(|s| s.metrics().contains(&metric.as_str()));
+        let Some(first) = names.iter().find_map(known) else { return Ok(()) };
         if fetched.result.truncated {
             // Judging from cut data would mislead; a signal that is left out counts as not collected. Without a closer look
             // the survey still stands.
             if fetched.round > 1 {
                 return Ok(());
             }
-            self.notes
-                .push(format!("{} was left out: it has more rows than your role may read at once", signal.words()));
+            let words: Vec<&str> = names.iter().filter_map(known).map(Signal::words).collect();
+            let words = words.join(", ");
+            self.notes.push(format!("{words} was left out: it has more rows than your role may read at once"));
             return Ok(());
         }
-        let combine = match &query.shape {
-            Shape::Series { aggregation, .. } => *aggregation,
-            Shape::Samples { .. }
-            | Shape::Rank { .. }
-            | Shape::Rows { .. }
-            | Shape::Distinct { .. }
-            | Shape::LabelKeys { .. } => aggregation(context, &metric).unwrap_or(Aggregation::Avg),
-        };
-        let series = read_series(fetched, &group_by(signal), combine)?;
-        if series.is_empty() && !VITAL.contains(&signal) {
-            return Ok(());
+        let parts = apart(context, fetched, &group_by(first), |by| match whole {
+            Some(_) => whole::series(fetched, by),
+            None => read_series(fetched, by, combine),
+        })?;
+        for Part { alone, series, stored } in parts {
+            let Some((metric, signal)) =
+                alone.query.metric().and_then(|m| Some((m.canonical.clone(), known(&m.canonical)?)))
+            else {
+                continue;
+            };
+            let read_again = whole.is_some_and(|again| again.contains(&metric));
+            if read_again || series.is_empty() && !VITAL.contains(&signal) {
+                continue;
+            }
+            let mut found = evidence(&alone, NAME, self.pieces.len() + 1, Content::Series(series));
+            found.metric = stored;
+            found.labels.insert("metric".to_owned(), metric);
+            found.labels.insert("job".to_owned(), scope.job.clone());
+            self.pieces.push(Piece::Series(signal, found));
         }
-        let mut found = evidence(fetched, NAME, n, Content::Series(series));
-        found.labels.insert("metric".to_owned(), metric);
-        found.labels.insert("job".to_owned(), scope.job.clone());
-        self.pieces.push(Piece::Series(signal, found));
         Ok(())
     }
 
@@ -151,11 +190,15 @@ impl CaseFile {
                 .iter()
                 .filter_map(|piece| match piece {
                     Piece::Series(signal, evidence) => Some(Observed { signal: *signal, evidence }),
-                    Piece::Jobs(_) | Piece::Logs(_) | Piece::Events(_) => None,
+                    Piece::Jobs(_) | Piece::Held(_) | Piece::Beside(_) | Piece::Logs(_) | Piece::Events(_) => None,
                 })
                 .collect(),
             logs: first(|p| matches!(p, Piece::Logs(_))),
             events: first(|p| matches!(p, Piece::Events(_))),
+            held: first(|p| matches!(p, Piece::Held(_))),
+            attempts: self.attempts.clone(),
+            beside: first(|p| matches!(p, Piece::Beside(_))),
+            others: self.others.clone(),
             bus_ids: self.bus_ids.clone(),
         }
     }

@@ -137,8 +137,8 @@ pub(crate) fn stored_series<'a>(
         table.column("first_time")?,
         table.column("last_time")?,
     ];
-    let mut index: HashMap<(Vec<&'a str>, Option<&'a Labels>), usize> = HashMap::new();
-    let mut series: StoredSeries<'a> = Vec::new();
+    let names = Spellings::of(fetched);
+    let mut read: Vec<Row<'a>> = Vec::new();
     for row in table.rows() {
         let (Some(min), Some(first), Some(last), Some(rise)) =
             (table.number(row, min), table.number(row, first), table.number(row, last), table.number(row, rise))
@@ -150,13 +150,82 @@ pub(crate) fn stored_series<'a>(
         };
         let time = bucket.and_then(|column| table.time(row, column)).unwrap_or(first_time);
         let step = StepGrowth { time, count: table.count(row, count), min, first, last, rise, first_time, last_time };
-        let key = (dims.iter().map(|c| table.text(row, *c)).collect(), table.labels(row, labels));
+        let name = names.column.map_or("", |column| table.text(row, column));
+        let dims = dims.iter().filter(|c| Some(**c) != names.column).map(|c| table.text(row, *c)).collect();
+        read.push(Row { row, name, place: names.place(name), dims, labels: table.labels(row, labels), step });
+    }
+    let twice = said_twice(&read);
+    let mut index: HashMap<(&[&'a str], Option<&'a Labels>, &'a str), usize> = HashMap::new();
+    let mut series: StoredSeries<'a> = Vec::new();
+    for (one, _) in read.iter().zip(twice).filter(|(_, twice)| !twice) {
         let next = series.len();
-        let at = *index.entry(key).or_insert(next);
+        let at = *index.entry((&one.dims, one.labels, one.name)).or_insert(next);
         match series.get_mut(at) {
-            Some((_, steps)) => steps.push(step),
-            None => series.push((row, vec![step])),
+            Some((_, steps)) => steps.push(one.step),
+            None => series.push((one.row, vec![one.step])),
         }
     }
     Ok(series)
 }
+
+/// One row: a step of a stored series.
+struct Row<'a> {
+    row: &'a [Cell],
+    /// The stored metric name, where it was asked for.
+    name: &'a str,
+    /// Its place among the spellings of the metric.
+    place: usize,
+    dims: Vec<&'a str>,
+    labels: Option<&'a Labels>,
+    step: StepGrowth,
+}
+
+/// The spellings of a metric, the preferred one first.
+struct Spellings<'f> {
+    column: Option<usize>,
+    stored: &'f [String],
+    suffix: &'static str,
+}
+
+impl<'f> Spellings<'f> {
+    fn of(fetched: &'f Fetched) -> Self {
+        let stored = fetched.query.metric().map_or(&[][..], |m| m.stored.as_slice());
+        let column = Table::new(&fetched.result).optional(Dim::Metric.as_str()).filter(|_| stored.len() > 1);
+        Self { column, stored, suffix: fetched.query.query().part.suffix() }
+    }
+
+    fn place(&self, name: &str) -> usize {
+        let base = name.strip_suffix(self.suffix).unwrap_or(name);
+        let place = |name: &str| self.stored.iter().position(|stored| stored.eq_ignore_ascii_case(name));
+        place(name).or_else(|| place(base)).unwrap_or(self.stored.len())
+    }
+}
+
+/// Which rows say again what another says under a spelling that comes first: an exporter that renames a metric writes both
+/// names for some versions, and their sum would be twice the truth. Rows that follow one another, as when the exporter was
+/// upgraded, are both kept.
+fn said_twice(rows: &[Row<'_>]) -> Vec<bool> {
+    // Steps of two spellings begin together. Over a whole window each is one row, from its first sample to its last.
+    let mut same: HashMap<(&[&str], Option<&Labels>), Vec<&Row<'_>>> = HashMap::new();
+    for row in rows {
+        same.entry((&row.dims, row.labels)).or_default().push(row);
+    }
+    let mut at_once: HashMap<(&[&str], Option<&Labels>, Timestamp), usize> = HashMap::new();
+    for row in rows {
+        let least = at_once.entry((&row.dims, row.labels, row.step.time)).or_insert(row.place);
+        *least = row.place.min(*least);
+    }
+    let overlaps = |a: &StepGrowth, b: &StepGrowth| a.first_time <= b.last_time && b.first_time <= a.last_time;
+    rows.iter()
+        .map(|row| {
+            let least = at_once.get(&(row.dims.as_slice(), row.labels, row.step.time));
+            let all = same.get(&(row.dims.as_slice(), row.labels)).map_or(&[][..], Vec::as_slice);
+            least.is_some_and(|least| row.place > *least)
+                || all.len() <= SPELLINGS
+                    && all.iter().any(|other| other.place < row.place && overlaps(&other.step, &row.step))
+        })
+        .collect()
+}
+
+/// More rows than this of one series are steps, which begin together; fewer may be whole windows.
+const SPELLINGS: usize = 8;

@@ -44,7 +44,13 @@ fn hold_one(evidence: &Value, sql: &str, rows: &[Vec<Value>]) -> usize {
         let digits: String = sql.get(place..)?.chars().take_while(char::is_ascii_digit).collect();
         digits.parse::<usize>().ok()
     };
-    let numbers = |index: usize| rows.iter().filter_map(move |row| number(&row[index]));
+    // One query may read several metrics; the evidence is of one of them, under the name that it was stored by.
+    let (name, stored) = (column("t.metric"), evidence["metric"].as_str());
+    if name.is_some() && stored.is_none() {
+        return 0;
+    }
+    let of_it = move |row: &&Vec<Value>| name.is_none_or(|index| row[index].as_str() == stored);
+    let numbers = |index: usize| rows.iter().filter(of_it).filter_map(move |row| number(&row[index]));
     let mut compared = 0;
     let mut compare = |name: &str, found: Option<f64>| {
         let (Some(cited), Some(found)) = (stats[name].as_f64(), found) else { return };

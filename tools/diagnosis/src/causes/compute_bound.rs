@@ -31,7 +31,7 @@ pub(crate) fn healthy_and_busy(case: &Case<'_>) -> Option<bool> {
     let view = case.view(Signal::Utilization)?;
     let busy = view.typical(case.window)? >= BUSY;
     let level = !matches!(case.pace, Pace::Slower(_));
-    let odd = case.clocks.iter().any(|c| c.reason != Reason::Idle) || !case.stopped.is_empty();
+    let odd = case.clocks.iter().any(|c| c.reason != Reason::Idle) || !case.stopped.is_empty() || case.stall.is_some();
     // What was seen of half the window or less says nothing about the rest.
     let covered = mean_coverage(case, view)? >= POOR_COVERAGE;
     Some(busy && level && !odd && covered)

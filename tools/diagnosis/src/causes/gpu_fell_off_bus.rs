@@ -70,8 +70,7 @@ fn supported(case: &Case<'_>, xid: Option<&XidEvent<'_>>, silent: &[&Stopped<'_>
     };
     Finding::Supported(Box::new(Support {
         strength: if xid.is_some() { Strength::Proof } else { Strength::Pattern },
-        // The job hangs or dies at this point, so its own pace stops rather than changes.
-        coincides: None,
+        coincides: halted(case, onset),
         magnitude: 10.0,
         components,
         onset,
@@ -79,6 +78,13 @@ fn supported(case: &Case<'_>, xid: Option<&XidEvent<'_>>, silent: &[&Stopped<'_>
         claims,
         fault: true,
     }))
+}
+
+/// Whether the job came to a halt at this point, for which its own pace stops rather than changes. That it went on is known only
+/// where it was watched.
+pub(crate) fn halted(case: &Case<'_>, onset: Option<jiff::Timestamp>) -> Option<bool> {
+    case.stall.as_ref()?;
+    case.coincides(onset, 0)
 }
 
 fn about(case: &Case<'_>, stopped: &Stopped<'_>, text: &str) -> Sentence {

@@ -12,6 +12,7 @@ use sightline_model::{Component, DraftClaim, Relation, Stat};
 
 use crate::case::Case;
 use crate::cause::{Check, Finding, Strength, Support};
+use crate::pace::Pace;
 use crate::sentence::{Sentence, stat};
 use crate::signal::Signal;
 use crate::view::{Member, View};
@@ -96,6 +97,8 @@ fn assess(case: &Case<'_>) -> Finding {
         // What NVIDIA says to watch only (a remapped row, a corrected error) slows nothing down by itself.
         (false, None) => Strength::Hint,
     };
+    // A row that was remapped is the memory's own repair, and a job that keeps its pace has no fault in it.
+    let harmless = !all.harmful && !matches!(case.pace, Pace::Slower(_)) && case.stall.is_none();
     Finding::Supported(Box::new(Support {
         strength,
         coincides: case.coincides(all.onset, all.step_ms),
@@ -104,7 +107,7 @@ fn assess(case: &Case<'_>) -> Finding {
         onset: all.onset,
         why: why.claim(),
         claims: all.claims,
-        fault: true,
+        fault: !harmless,
     }))
 }
 

@@ -11,6 +11,7 @@ use sightline_model::{Component, DraftClaim, Entity, Evidence, Relation, Stat, T
 use crate::case::Case;
 use crate::cause::{Check, Finding, MIN_RELATIVE, Strength, Support};
 use crate::level::{best_level, excursion, segments};
+use crate::lines::{Line, LineKind};
 use crate::pace::Onset;
 use crate::sentence::{Sentence, stat, who};
 use crate::signal::Signal;
@@ -24,6 +25,10 @@ const EVENTS: [Signal; 3] = [Signal::IbLinkDowned, Signal::IbLinkRecovery, Signa
 /// These are a fault by velocity only.
 const ERRORS: [Signal; 4] =
     [Signal::IbSymbolErrors, Signal::IbReceiveErrors, Signal::NicReceiveErrors, Signal::NicTransmitErrors];
+
+/// Symbol errors an hour that a healthy link may have: what a bit error rate of one in a million million, the bound of the InfiniBand
+/// specification, makes of a link in use. Links with several bits a symbol always have some.
+const SYMBOL_ERRORS_PER_HOUR: f64 = 120.0;
 
 /// A port must collect this many times its peers' errors, and of its own before, to stand out.
 const TIMES_PEERS: f64 = 10.0;
@@ -51,6 +56,9 @@ fn assess(case: &Case<'_>) -> Finding {
         found.extend(view.members.iter().filter_map(|m| slow_port(case, view, m)));
     }
     found.sort_by(|a, b| b.magnitude.total_cmp(&a.magnitude));
+    if let Some(said) = by_log(case, &found) {
+        return said;
+    }
     let Some(worst) = found.first() else {
         let all = EVENTS.into_iter().chain(ERRORS).chain([Signal::IbPortRate]);
         if all.clone().all(|s| case.view(s).is_none()) {
@@ -86,6 +94,40 @@ fn assess(case: &Case<'_>) -> Finding {
     }))
 }
 
+/// Port errors in the log of the nodes. The node whose port failed first, and most often, has the fault: those that then report failed
+/// transfers wait for it.
+fn by_log(case: &Case<'_>, counted: &[Found<'_>]) -> Option<Finding> {
+    let errors: Vec<&Line<'_>> =
+        case.lines.iter().filter(|l| l.kind == LineKind::PortError && case.window.contains(l.at)).collect();
+    let first = errors.iter().find(|l| l.node.is_some())?;
+    let (count, node) = (|node: Option<&str>| errors.iter().filter(|l| l.node == node).count(), first.node);
+    let others = errors.iter().map(|l| l.node).filter(|n| *n != node).map(count).max().unwrap_or(0);
+    // Where ports fail on many nodes alike it is the fabric, and no one of them.
+    if others > count(node) {
+        return None;
+    }
+    let mut claims: Vec<DraftClaim> = vec![first.claim()];
+    claims.extend(errors.iter().skip(1).find(|l| l.node == node).map(|l| l.claim()));
+    let failed = case.lines.iter().find(|l| l.kind == LineKind::TransferFailed && l.at >= first.at);
+    claims.extend(failed.map(|l| l.claim()));
+    let same = |f: &&Found<'_>| f.entity.get("node").map(String::as_str) == node;
+    claims.extend(counted.iter().filter(same).map(|f| f.claim.clone()).take(2));
+    let onset = counted.iter().filter(same).filter_map(|f| Some(f.onset?.at)).chain([first.at]).min();
+    let why = Sentence::new(
+        "A network port of one node failed, by the log of that node; whoever then reports failed transfers waits for it.",
+    );
+    Some(Finding::Supported(Box::new(Support {
+        strength: Strength::Proof,
+        coincides: case.coincides(onset, 0),
+        magnitude: 1.0 + errors.len() as f64,
+        components: vec![first.node_component()?],
+        onset,
+        why: why.cite_all(&claims).claim(),
+        claims,
+        fault: true,
+    })))
+}
+
 fn node_component(entity: &Entity) -> Component {
     entity.iter().filter(|(key, _)| key.as_str() == "node").map(|(k, v)| (k.clone(), v.clone())).collect()
 }
@@ -109,7 +151,11 @@ fn noisy<'a>(case: &Case<'a>, view: &View<'a>, member: &Member<'a>) -> Option<Fo
         .filter_map(|m| gained(view, m, case.window))
         .collect();
     let event = EVENTS.contains(&view.signal);
-    let enough = if event { own >= 1.0 } else { own >= MIN_ERRORS };
+    let least = match view.signal {
+        Signal::IbSymbolErrors => MIN_ERRORS.max(SYMBOL_ERRORS_PER_HOUR * hours(member, case.window)),
+        _ => MIN_ERRORS,
+    };
+    let enough = if event { own >= 1.0 } else { own >= least };
     let stands_out = match median(&others) {
         Some(peers) => own >= TIMES_PEERS * peers,
         None => own >= TIMES_PEERS * gained(view, member, case.before()?)?,
@@ -152,6 +198,13 @@ fn noisy<'a>(case: &Case<'a>, view: &View<'a>, member: &Member<'a>) -> Option<Fo
         magnitude: own.ln_1p(),
         step_ms: view.step_ms,
     })
+}
+
+/// For how long a member was seen in a window.
+fn hours(member: &Member<'_>, range: TimeRange) -> f64 {
+    let times = || member.within(range).map(|p| p.time.as_millisecond());
+    let (first, last) = (times().min(), times().max());
+    first.zip(last).map_or(0.0, |(first, last)| (last - first) as f64 / 3_600_000.0)
 }
 
 fn slow_port<'a>(case: &Case<'a>, view: &View<'a>, member: &Member<'a>) -> Option<Found<'a>> {

@@ -62,7 +62,7 @@ fn assess(case: &Case<'_>) -> Finding {
     let components = down.iter().map(|s| Component::from([("node".to_owned(), s.placement.node.clone())])).collect();
     Finding::Supported(Box::new(Support {
         strength: Strength::Pattern,
-        coincides: None,
+        coincides: super::gpu_fell_off_bus::halted(case, Some(first.last.at)),
         magnitude: 20.0,
         components,
         onset: Some(first.last.at),

@@ -258,6 +258,10 @@ fn capital(text: &str) -> String {
 fn idle_while_others_wait(case: &Case<'_>) -> Option<Finding> {
     let view = case.view(Signal::Utilization)?;
     let odd = odd_one(case, view, Direction::Fall)?;
+    // A job that stands still is not slow: who did not come to its collective is another question.
+    if case.stall.as_ref().is_some_and(|s| !s.resumed) {
+        return None;
+    }
     let value = view.members.iter().find(|m| m.entity == odd.entity)?.median(odd.range)?;
     let others = view.peers(odd.entity, odd.range)?;
     // Waiting in a collective shows as a utilisation near 100; a culprit at under half of that is doing something else.

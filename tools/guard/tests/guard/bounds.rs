@@ -302,6 +302,19 @@ fn the_engine_is_asked_when_a_bound_is_near_or_the_size_is_unknown() {
     };
     assert_eq!(asks(&placed(1000), None), (Some(86_400_000), false), "a day of a thousand GPUs at a sample a second");
     assert_eq!(asks(&placed(1200), None), (Some(103_680_000), true), "over a tenth of the rows");
+    let of_three = Query {
+        metric: None,
+        filters: vec![filter(
+            Dim::Metric,
+            Match::In(
+                ["DCGM_FI_DEV_SM_CLOCK", "DCGM_FI_DEV_GPU_TEMP", "DCGM_FI_DEV_POWER_USAGE"].map(str::to_owned).to_vec(),
+            ),
+        )],
+        ..placed(100)
+    };
+    assert_eq!(asks(&of_three, None), (Some(25_920_000), false), "three metrics are three series of each GPU");
+    let of_all = Query { metric: None, filters: Vec::new(), ..placed(100) };
+    assert_eq!(asks(&of_all, None), (None, true), "nobody knows how many metrics there are");
     assert_eq!(asks(&placed(1), Some(20_736_000)), (Some(86_400), false));
     assert_eq!(asks(&placed(1), Some(20_735_999)), (Some(86_400), true), "over a tenth of what is left");
     let node = |filters| Query { filters, ..fleet.clone() };

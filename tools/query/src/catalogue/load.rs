@@ -6,7 +6,7 @@ use serde::Deserialize;
 use sightline_model::{MetricKind, Unit};
 
 use super::error::{CatalogueError, Fault, Problem};
-use super::metric::{EntityLevel, Metric};
+use super::metric::{BetterEnd, EntityLevel, Metric};
 use super::resolve::{Resolution, normalise};
 use super::{Catalogue, labels};
 
@@ -35,6 +35,7 @@ struct RawMetric {
     #[serde(default)]
     misleads: String,
     collection: Option<String>,
+    better: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -102,6 +103,12 @@ fn check_metric(file: &str, raw: RawMetric, faults: &mut Vec<Fault>) -> Option<M
         fault(Problem::Unknown { what: "entity", value: raw.entity.clone(), known });
     }
 
+    let better = raw.better.as_deref().map(|text| (text, BetterEnd::parse(text)));
+    if let Some((text, None)) = better {
+        let known = BetterEnd::ALL.iter().map(|end| end.as_str()).collect();
+        fault(Problem::Unknown { what: "better", value: text.to_owned(), known });
+    }
+
     if faults.len() > before {
         return None;
     }
@@ -120,6 +127,7 @@ fn check_metric(file: &str, raw: RawMetric, faults: &mut Vec<Fault>) -> Option<M
         good_for: raw.good_for,
         misleads: raw.misleads,
         collection: raw.collection,
+        better: better.and_then(|(_, end)| end),
     })
 }
 

@@ -52,6 +52,33 @@ entity_levels! {
     Pod = "pod";
 }
 
+/// The end of a metric that is the better one, whoever asks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BetterEnd {
+    /// Less is better: latencies, errors, step times.
+    Lower,
+    /// More is better: throughput, availability.
+    Higher,
+}
+
+impl BetterEnd {
+    /// Both ends.
+    pub const ALL: [Self; 2] = [Self::Lower, Self::Higher];
+
+    /// Its name in data files.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Lower => "lower",
+            Self::Higher => "higher",
+        }
+    }
+
+    /// The end of that name.
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|end| end.as_str() == text)
+    }
+}
+
 /// One metric: its names, what it means and how it misleads. Only the catalogue makes one.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Metric {
@@ -68,6 +95,7 @@ pub struct Metric {
     pub(super) good_for: String,
     pub(super) misleads: String,
     pub(super) collection: Option<String>,
+    pub(super) better: Option<BetterEnd>,
 }
 
 impl Metric {
@@ -130,6 +158,11 @@ impl Metric {
     /// How it misleads.
     pub fn misleads(&self) -> &str {
         &self.misleads
+    }
+
+    /// Which end is the better one; none where that depends on the question, as with load, power or clocks.
+    pub fn better(&self) -> Option<BetterEnd> {
+        self.better
     }
 
     /// Why it may not be collected; none when it usually is.

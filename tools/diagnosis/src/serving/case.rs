@@ -1,0 +1,222 @@
+//! The case as the checks see it: series by signal, the complaint, and whose series the causes are looked for in.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use sightline_analysis::Direction;
+use sightline_model::{Component, DraftClaim, Entity, TimeRange};
+
+use crate::case::list;
+use crate::cause::Finding;
+use crate::sentence::Sentence;
+use crate::serving::change::{Change, Level, level};
+use crate::serving::complaint::{Complaint, Complaints};
+use crate::serving::observation::{Grain, ServingObservations, Span};
+use crate::serving::signal::ServingSignal;
+use crate::serving::track::Track;
+
+/// The smallest relative change of load, batch or cache that counts: as for latencies.
+pub(crate) const MIN_CHANGE: f64 = 0.25;
+
+/// Sources are up to 40 s apart in time, nothing is ordered inside a minute, and a queue takes minutes to build up.
+const COINCIDENCE_MS: i64 = 300_000;
+
+/// Every series that was observed.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Tracks<'a> {
+    all: BTreeMap<(ServingSignal, Grain, Span), Vec<Track<'a>>>,
+}
+
+impl<'a> Tracks<'a> {
+    fn new(observations: &ServingObservations<'a>) -> Self {
+        let mut all: BTreeMap<(ServingSignal, Grain, Span), Vec<Track<'a>>> = BTreeMap::new();
+        for one in &observations.observed {
+            let tracks = Track::all(one.signal, one.evidence);
+            if tracks.is_empty() {
+                continue;
+            }
+            let place = all.entry((one.signal, one.grain, one.span)).or_default();
+            // Of several metrics that carry a signal the first one with samples is used; closer looks add up.
+            if place.is_empty() || one.span == Span::Close {
+                place.extend(tracks);
+            }
+        }
+        Self { all }
+    }
+
+    fn get(&self, signal: ServingSignal, grain: Grain, span: Span) -> &[Track<'a>] {
+        self.all.get(&(signal, grain, span)).map_or(&[], Vec::as_slice)
+    }
+
+    /// The service's own series.
+    pub(crate) fn whole(&self, signal: ServingSignal) -> Option<&Track<'a>> {
+        self.get(signal, Grain::Service, Span::Near).first()
+    }
+
+    /// The replicas' series.
+    pub(crate) fn parts(&self, signal: ServingSignal) -> &[Track<'a>] {
+        self.get(signal, Grain::Replicas, Span::Near)
+    }
+
+    pub(crate) fn part(&self, signal: ServingSignal, entity: &Entity) -> Option<&Track<'a>> {
+        self.parts(signal).iter().find(|t| t.entity == entity)
+    }
+
+    pub(crate) fn past_whole(&self, signal: ServingSignal) -> Option<&Track<'a>> {
+        self.get(signal, Grain::Service, Span::Past).first()
+    }
+
+    pub(crate) fn past_part(&self, signal: ServingSignal, entity: &Entity) -> Option<&Track<'a>> {
+        self.get(signal, Grain::Replicas, Span::Past).iter().find(|t| t.entity == entity)
+    }
+
+    pub(crate) fn close(&self, signal: ServingSignal) -> &[Track<'a>] {
+        // A service's series has no entity and a replica's has one, so that both can stand together.
+        let own = self.get(signal, Grain::Service, Span::Close);
+        if own.is_empty() { self.get(signal, Grain::Replicas, Span::Close) } else { own }
+    }
+
+    /// The best coverage of the window by any series of the service, 0 to 1.
+    pub(crate) fn covered(&self, window: TimeRange) -> f64 {
+        let near = self.all.iter().filter(|((_, grain, span), _)| *grain == Grain::Service && *span == Span::Near);
+        near.flat_map(|(_, tracks)| tracks).map(|t| t.covered(window)).fold(0.0, f64::max)
+    }
+}
+
+/// What a check asked of a signal: which way, and by how much at least.
+type Asked = (ServingSignal, Direction, f64);
+
+/// The case.
+#[derive(Debug)]
+pub(crate) struct Case<'a> {
+    pub(crate) observations: &'a ServingObservations<'a>,
+    pub(crate) window: TimeRange,
+    pub(crate) tracks: Tracks<'a>,
+    pub(crate) complaints: Complaints<'a>,
+    /// Levels that were asked for: several checks ask for the same.
+    asked: RefCell<Vec<(Asked, Level<'a>)>>,
+}
+
+impl<'a> Case<'a> {
+    pub(crate) fn new(observations: &'a ServingObservations<'a>) -> Self {
+        let tracks = Tracks::new(observations);
+        let window = observations.window;
+        let complaints = Complaints::of(&tracks, window);
+        Self { observations, window, tracks, complaints, asked: RefCell::default() }
+    }
+
+    /// The worst complaint.
+    pub(crate) fn complaint(&self) -> Option<&Complaint<'a>> {
+        self.complaints.worse.first()
+    }
+
+    /// The complaint about one signal.
+    pub(crate) fn complaint_of(&self, signal: ServingSignal) -> Option<&Complaint<'a>> {
+        self.complaints.worse.iter().find(|c| c.change.signal == signal)
+    }
+
+    /// The replica whose series the causes are looked for in; none for the whole service.
+    pub(crate) fn subject(&self) -> Option<&'a Entity> {
+        self.complaint()?.replicas.first().copied()
+    }
+
+    /// The subject's series of a signal.
+    pub(crate) fn track(&self, signal: ServingSignal) -> Option<&Track<'a>> {
+        match self.subject() {
+            Some(entity) => self.tracks.part(signal, entity),
+            None => self.tracks.whole(signal),
+        }
+    }
+
+    /// Whether a signal left its usual level on the subject.
+    pub(crate) fn level(&self, signal: ServingSignal, direction: Direction, least: f64) -> Level<'a> {
+        let key = (signal, direction, least);
+        if let Some((_, known)) = self.asked.borrow().iter().find(|(asked, _)| *asked == key) {
+            return known.clone();
+        }
+        let found = self.judged(signal, direction, least);
+        self.asked.borrow_mut().push((key, found.clone()));
+        found
+    }
+
+    fn judged(&self, signal: ServingSignal, direction: Direction, least: f64) -> Level<'a> {
+        let Some(near) = self.track(signal) else { return Level::Usual };
+        let past = match self.subject() {
+            Some(entity) => self.tracks.past_part(signal, entity),
+            None => self.tracks.past_whole(signal),
+        };
+        level(near, past, self.tracks.close(signal), direction, least, self.window)
+    }
+
+    /// The rise of a signal on the subject that is none of every day.
+    pub(crate) fn rise(&self, signal: ServingSignal, least: f64) -> Option<Change<'a>> {
+        self.level(signal, Direction::Rise, least).changed()
+    }
+
+    /// The fall of a signal on the subject that is none of every day.
+    pub(crate) fn fall(&self, signal: ServingSignal, least: f64) -> Option<Change<'a>> {
+        self.level(signal, Direction::Fall, least).changed()
+    }
+
+    /// The stretch in which to look: that of the worst complaint within the window, else the window.
+    pub(crate) fn focus(&self) -> TimeRange {
+        self.complaint().and_then(|c| c.change.range.intersect(&self.window)).unwrap_or(self.window)
+    }
+
+    /// A signal's median on the subject in the stretch that is looked at.
+    pub(crate) fn typical(&self, signal: ServingSignal) -> Option<f64> {
+        self.track(signal)?.median(self.focus())
+    }
+
+    /// The culprits: the replicas that the complaint is confined to, else the service.
+    pub(crate) fn components(&self) -> Vec<Component> {
+        match self.complaint().map(|c| c.replicas.as_slice()) {
+            Some(replicas) if !replicas.is_empty() => replicas.iter().map(|r| self.replica(r)).collect(),
+            Some(_) | None => vec![self.observations.service.clone()],
+        }
+    }
+
+    /// What names a replica.
+    pub(crate) fn replica(&self, entity: &Entity) -> Component {
+        let mut component = self.observations.service.clone();
+        component.extend(entity.iter().map(|(key, value)| (key.clone(), value.clone())));
+        component
+    }
+
+    /// Whether something began together with the complaint; `None` when one of both is not known.
+    pub(crate) fn coincides(&self, onset: Option<Timestamp>) -> Option<bool> {
+        let complaint = &self.complaint()?.change;
+        let (onset, worse) = (onset?, complaint.onset.as_ref()?.at);
+        let apart = (onset.as_millisecond() - worse.as_millisecond()).abs();
+        Some(apart <= COINCIDENCE_MS.max(3 * complaint.step_ms))
+    }
+
+    /// "Not judged: …": the finding of a check whose signals are missing.
+    pub(crate) fn no_data(&self, needs: &[ServingSignal]) -> Finding {
+        let missing: Vec<&str> = needs.iter().filter(|s| self.track(**s).is_none()).map(|s| s.words()).collect();
+        let text = format!("Not judged: there are no samples of {} for this service in this window.", list(&missing));
+        Finding::NoData(self.cited(Sentence::new(&text)))
+    }
+
+    /// "Ruled out: …", resting on the signals that say so.
+    pub(crate) fn ruled_out(&self, why: &str, by: &[ServingSignal]) -> Finding {
+        let mut sentence = Sentence::new(&format!("Ruled out: {why}."));
+        let mut cites = false;
+        for track in by.iter().filter_map(|s| self.track(*s)) {
+            sentence = sentence.cite(&track.evidence.id);
+            cites = true;
+        }
+        Finding::RuledOut(if cites { sentence.claim() } else { self.cited(sentence) })
+    }
+
+    /// A sentence that cites what the service was judged by first, so that it rests on something.
+    fn cited(&self, sentence: Sentence) -> DraftClaim {
+        let complaint = self.complaint().map(|c| &c.change.evidence.id);
+        let any = crate::serving::complaint::LATENCIES.into_iter().find_map(|s| self.tracks.whole(s));
+        match complaint.or(any.map(|t| &t.evidence.id)) {
+            Some(id) => sentence.cite(id).claim(),
+            None => sentence.claim(),
+        }
+    }
+}

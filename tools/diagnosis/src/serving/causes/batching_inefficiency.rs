@@ -1,0 +1,54 @@
+//! The engine runs fewer requests at once than it could while others wait.
+//!
+//! Needs the numbers of running and waiting requests. Speaks for it: the batch shrank, requests wait, the KV cache has room, and
+//! no more tokens are computed than before. Rules it out: the batch is as large as usual, nothing waits, or the cache is full.
+//! Trap: long prompts also leave a small batch, a queue and an empty cache, but then prefill is busy (vLLM pull request 37307).
+
+use sightline_model::Relation;
+
+use crate::cause::{Finding, Strength};
+use crate::serving::case::{Case, MIN_CHANGE};
+use crate::serving::causes::queue_saturation::KV_ROOM;
+use crate::serving::causes::{Found, ServingCheck};
+use crate::serving::say::{bounded, changed};
+use crate::serving::signal::ServingSignal as S;
+
+pub(crate) const CHECK: ServingCheck = ServingCheck { id: "batching_inefficiency", assess };
+
+/// So many must wait for a small batch to be a fault.
+const WAITS: f64 = 1.0;
+
+fn assess(case: &Case<'_>) -> Finding {
+    if case.track(S::Running).is_none() || case.track(S::Waiting).is_none() {
+        return case.no_data(&[S::Running, S::Waiting]);
+    }
+    let smaller = case.fall(S::Running, MIN_CHANGE);
+    let waits = case.typical(S::Waiting).unwrap_or(0.0) >= WAITS;
+    let (Some(smaller), true) = (smaller, waits) else {
+        return case.ruled_out("no smaller batch than usual while requests wait", &[S::Running, S::Waiting]);
+    };
+    if case.complaint().is_none() {
+        return case.ruled_out("nothing is slower than usual", &[S::Running, S::Waiting]);
+    }
+    let usage = case.typical(S::KvUsage);
+    if usage.is_some_and(|usage| usage >= KV_ROOM) {
+        return case.ruled_out("the batch is small because the KV cache is full", &[S::KvUsage]);
+    }
+    let busy_with_prompts = [S::PromptTokens, S::PromptLength, S::PrefillTime]
+        .into_iter()
+        .filter(|s| case.rise(*s, MIN_CHANGE).is_some())
+        .collect::<Vec<_>>();
+    if !busy_with_prompts.is_empty() {
+        return case.ruled_out("the batch is small because prefill takes the engine's time", &busy_with_prompts);
+    }
+    let mut found = Found::by(case, &smaller, Strength::Pattern);
+    found.claims.extend(case.rise(S::Waiting, MIN_CHANGE).map(|c| changed(&c).claim()));
+    for signal in [S::GenerationTokens, S::StepTokens] {
+        found.claims.extend(case.fall(signal, MIN_CHANGE).map(|c| changed(&c).claim()));
+    }
+    if let (Some(track), Some(_)) = (case.track(S::KvUsage), usage) {
+        let meaning = "the cache has room for more requests";
+        found.claims.push(bounded(track, case.focus(), Relation::Below, KV_ROOM, meaning));
+    }
+    found.finding(case)
+}

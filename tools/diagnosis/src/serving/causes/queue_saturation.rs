@@ -1,0 +1,58 @@
+//! Requests wait for the engine longer than they should.
+//!
+//! Needs the number of waiting requests or the queue time. Speaks for it: either rises when the service becomes slower. Rules it
+//! out: neither does, or the queue holds but a small part of what the time to first token gained. Trap: queue time is recorded
+//! when a request finishes, so it lags behind the number that waits. A queue is mostly how another cause shows: it comes first
+//! only where nothing explains why it grew.
+
+use sightline_model::Relation;
+
+use crate::cause::{Finding, Strength};
+use crate::serving::case::{Case, MIN_CHANGE};
+use crate::serving::causes::{Found, ServingCheck};
+use crate::serving::complaint::MIN_LATENCY;
+use crate::serving::say::{bounded, changed};
+use crate::serving::signal::ServingSignal as S;
+
+pub(crate) const CHECK: ServingCheck = ServingCheck { id: "queue_saturation", assess };
+
+/// A queue that holds less than this share of what the first token takes longer is not what makes it late.
+const SHARE: f64 = 0.25;
+
+/// The KV cache is not full below this share: an engine admits requests until hardly a block is free.
+pub(crate) const KV_ROOM: f64 = 0.8;
+
+fn assess(case: &Case<'_>) -> Finding {
+    if case.track(S::Waiting).is_none() && case.track(S::QueueTime).is_none() {
+        return case.no_data(&[S::Waiting, S::QueueTime]);
+    }
+    let waiting = case.rise(S::Waiting, MIN_CHANGE);
+    let queue = case.rise(S::QueueTime, MIN_LATENCY);
+    let part = match (&queue, case.complaint_of(S::FirstToken)) {
+        (Some(queue), Some(late)) => {
+            let (more, later) = (queue.after - queue.before, late.change.after - late.change.before);
+            later <= 0.0 || more >= SHARE * later
+        }
+        (Some(_), None) => true,
+        (None, _) => false,
+    };
+    let Some(main) = waiting.as_ref().or(queue.as_ref().filter(|_| part)) else {
+        return case.ruled_out("requests do not wait longer than usual", &[S::Waiting, S::QueueTime]);
+    };
+    if case.complaint().is_none() {
+        return case.ruled_out("nothing is slower than usual", &[S::Waiting, S::QueueTime]);
+    }
+    // A mechanism more often than a reason, so that whatever explains it goes first.
+    let mut found = Found::by(case, main, Strength::Hint);
+    found.magnitude = 1.0;
+    if let Some(queue) = queue.as_ref().filter(|q| q.signal != main.signal) {
+        found.claims.push(changed(queue).claim());
+    }
+    if let (Some(track), Some(usage)) = (case.track(S::KvUsage), case.typical(S::KvUsage))
+        && usage < KV_ROOM
+    {
+        let meaning = "requests do not wait for KV cache";
+        found.claims.push(bounded(track, case.focus(), Relation::Below, KV_ROOM, meaning));
+    }
+    found.finding(case)
+}
