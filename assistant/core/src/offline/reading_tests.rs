@@ -146,3 +146,14 @@ fn a_named_tenant_is_marked() {
     assert_eq!(reading("why was job J9 of tenant borealis slow").tenant.as_deref(), Some("borealis"));
     assert_eq!(reading("why was job J9 slow").tenant, None);
 }
+
+/// Prints how each question of a file (one a line) is read: for a person who adds wordings.
+#[test]
+#[ignore = "prints; set QUESTIONS to a file"]
+fn print_how_questions_are_read() {
+    let text = std::fs::read_to_string(std::env::var("QUESTIONS").unwrap()).unwrap();
+    for line in text.lines() {
+        let read = reading(line);
+        println!("{:?} job={:?} subject={:?} metric={:?} | {line}", read.class, read.job, read.subject, read.metric);
+    }
+}

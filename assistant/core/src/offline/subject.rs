@@ -15,6 +15,7 @@ pub(super) fn is_symptom(words: &[Word<'_>]) -> bool {
     }
     any(words, lexicon::SLOW)
         || any(words, lexicon::UNWELL)
+        || any(words, lexicon::SEEKS)
         || (any(words, lexicon::SERVICE) && (why || any(words, lexicon::MOVED)))
 }
 
@@ -33,10 +34,24 @@ pub(super) fn subject(words: &[Word<'_>], job: bool, named: &Named, written: Opt
     if any(words, lexicon::SERVICE) {
         return Some(Subject::Service);
     }
-    if names(&["node", "gpu", "cluster"]) || any(words, lexicon::PLACES) {
+    let places = names(&["node", "gpu", "cluster"]) || any(words, lexicon::PLACES);
+    // `Which GPU should we take out of service on hx-21?` is about a place; `GPU activity of ev-211 dips` is about what runs there.
+    if places && !written.is_some_and(|name| is_joined_name(name) && !stands_on(words, name)) {
         return Some(Subject::Host);
     }
     written.map(|_| Subject::Anything)
+}
+
+/// `ev-211`, `mig_job_3`: nobody writes an ordinary word so.
+pub(super) fn is_joined_name(name: &str) -> bool {
+    name.contains(['-', '_']) && name.chars().any(char::is_alphanumeric)
+}
+
+/// Whether the name stands behind a word of place: `on hx-21`, `of cluster c-2`.
+fn stands_on(words: &[Word<'_>], name: &str) -> bool {
+    let place = words.iter().position(|word| word.typed == name);
+    let before = place.and_then(|place| place.checked_sub(1)).and_then(|place| words.get(place));
+    before.is_some_and(|word| word.folded == "on" || lexicon::PLACES.contains(&word.folded.as_str()))
 }
 
 /// The name that was written for what is unwell: said to be a service or a model, else a word that is written like a name, else the word
