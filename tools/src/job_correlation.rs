@@ -7,6 +7,7 @@ mod batches;
 mod books;
 pub(crate) mod citing;
 mod events;
+mod history;
 mod queries;
 mod read;
 mod scope;
@@ -58,11 +59,12 @@ impl Tool for JobCorrelation {
         }
         let Found::Scope(scope) = scope::read(args, context, fetched)? else { return Ok(Step::Done) };
         let queries = match rounds {
-            1 => queries::survey(context, &scope),
+            1 => [queries::survey(context, &scope), history::first(context, &scope, fetched)?].concat(),
             2 => {
                 let file = CaseFile::read(context, &scope, fetched)?;
                 let mut queries = queries::moved(context, &scope, fetched)?;
                 queries.extend(queries::closer(context, &scope, &focus(&file.observations(&scope))));
+                queries.extend(history::second(context, &scope, fetched)?);
                 queries
             }
             _ => Vec::new(),

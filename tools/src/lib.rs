@@ -37,5 +37,10 @@ pub use sightline_diagnosis::{Knowledge, SiteRunbook};
 pub use tool::{AnyTool, Fetched, MAX_ROUNDS, Step, Tool, ToolContext, ToolError, ToolOutput, evidence_id};
 pub use top_k::TopK;
 
+/// What a cause is called in a sentence; none for an id that no check has.
+pub fn cause_title(id: &str) -> Option<&'static str> {
+    sightline_diagnosis::cause_info(id).map(|info| info.title.as_str())
+}
+
 #[cfg(test)]
 mod testing;

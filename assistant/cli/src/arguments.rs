@@ -1,6 +1,7 @@
 //! The command line.
 
 pub(crate) mod audit;
+pub(crate) mod eval;
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -76,6 +77,11 @@ pub(crate) enum Command {
     Incident {
         #[command(subcommand)]
         command: IncidentCommand,
+    },
+    /// How good the answers are: a suite of recorded incidents, asked and scored.
+    Eval {
+        #[command(subcommand)]
+        command: eval::EvalSubcommand,
     },
     /// Hold SQL from outside against the grammar of our own queries.
     ///

@@ -1,6 +1,7 @@
 //! The binary `sightline`: arguments and main, nothing else.
 
 mod arguments;
+mod eval;
 
 use std::io::IsTerminal as _;
 use std::process::ExitCode;
@@ -9,6 +10,7 @@ use clap::Parser as _;
 use sightline_server::commands::{self, CommandError};
 use sightline_server::{Config, output};
 
+use arguments::eval::EvalSubcommand;
 use arguments::{Arguments, Command, IncidentCommand, PolicyCommand};
 
 fn main() -> ExitCode {
@@ -59,6 +61,7 @@ fn run(arguments: Arguments) -> Result<(), CommandError> {
             Command::Incident { command: IncidentCommand::Load { dir } } => {
                 commands::incident::load(&config, &dir).await
             }
+            Command::Eval { command: EvalSubcommand::Run(run) } => eval::eval_run(&config, &run.into()).await,
             Command::Incident { command: IncidentCommand::List } => commands::incident::list(&config).await,
             Command::Doctor { sql: true, tenants } => commands::doctor::admin_sql(&config, tenants),
             Command::Doctor { sql: false, tenants: _ } => commands::doctor::doctor(&config).await,

@@ -1,13 +1,16 @@
 //! The offline planner: no model, no network. It reads the question, makes the calls, and hands their sentences on.
 //!
-//! Stages, each in a file of its own: words, time, reading (mark and classify), plan (calls), draft.
+//! Stages, each in a file of its own: words, time, reading (mark and classify, with the subject of what is unwell), plan (calls; `why` for
+//! causes), draft.
 
 mod draft;
 mod lexicon;
 mod meaning;
 mod plan;
 mod reading;
+mod subject;
 mod time;
+mod why;
 mod words;
 
 #[cfg(test)]

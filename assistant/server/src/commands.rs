@@ -6,6 +6,7 @@ pub mod check_sql;
 pub mod demo;
 pub mod doctor;
 pub mod engine;
+pub mod eval;
 pub mod incident;
 pub mod policy;
 pub mod serve;

@@ -30,3 +30,4 @@ pub use answers::{
 pub use audit_watch::WatchedAudit;
 pub use config::{Config, ConfigError, Flags};
 pub use identity::{Identity, IdentityError, IdentityStore, NewToken, Token, TokenOrder, TokenState};
+pub use sightline_model::{Answer, BoxFuture};

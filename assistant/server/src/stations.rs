@@ -1,5 +1,7 @@
 //! Opens everything a question passes: engine, data, policies, audit log; and closes it in order.
 
+mod recorded;
+
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -28,6 +30,8 @@ use crate::quota::{LedgerError, Quotas};
 use crate::review::AuditFiles;
 use crate::room::{Room, RoomError};
 use crate::runbooks::knowledge;
+
+pub use recorded::Recorded;
 
 /// The database of the service's own rows.
 pub const OWN_DATABASE: &str = "sightline";

@@ -1,5 +1,5 @@
 //! `make bench`: starts the real service on the demo fleet, asks, and prints what it took; then what the guard costs, on the same
-//! engine. `bench guarded` does the second only; `bench isolation` asks instead about a job of another tenant and one that does not
+//! engine, and what a diagnosis costs. `bench guarded` and `bench diagnosed` do one of these only; `bench isolation` asks instead about a job of another tenant and one that does not
 //! exist, and says whether the time tells them apart.
 
 use std::error::Error;
@@ -11,6 +11,7 @@ use std::time::Instant;
 use serde_json::{Value, json};
 use sightline_engine::{EngineUser, engine_address};
 use sightline_evals::bench::{Asked, median, report};
+use sightline_evals::diagnosed::diagnosed;
 use sightline_evals::guarded::guarded;
 
 /// How often each question is asked.
@@ -64,10 +65,15 @@ async fn bench() -> Result<(), Box<dyn Error>> {
     }
     let service = start(&binary, &data_dir, None)?;
     let address = engine_address(&data_dir)?.ok_or("the engine does not run")?;
-    if part.as_deref() != Some("guarded") {
+    if part.is_none() {
         questions(&binary, &data_dir, &service).await?;
     }
-    std::io::stdout().write_all(guarded(&address).await?.as_bytes())?;
+    if part.as_deref() != Some("guarded") {
+        std::io::stdout().write_all(diagnosed(&address).await?.as_bytes())?;
+    }
+    if part.as_deref() != Some("diagnosed") {
+        std::io::stdout().write_all(guarded(&address).await?.as_bytes())?;
+    }
     Ok(())
 }
 

@@ -1,5 +1,6 @@
 //! The case as the checks see it: signals by name, the job's pace, slow clocks, Xids, series that stopped.
 
+use std::cell::OnceCell;
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
@@ -9,7 +10,8 @@ use sightline_model::claim::Quantity;
 use sightline_model::{Component, DraftClaim, Entity, FactPath, FactRef, Relation, TimeRange};
 
 use crate::cause::Finding;
-use crate::clocks::{LowClock, low_clocks};
+use crate::causes::slow_worker::StandingOut;
+use crate::clocks::{LowClock, Reason, low_clocks};
 use crate::lines::{Line, lines};
 use crate::observation::{Observations, Placement};
 use crate::pace::{Onset, Pace, first_holding};
@@ -123,6 +125,16 @@ pub(crate) struct Case<'a> {
     pub(crate) lines: Vec<Line<'a>>,
     /// The longest stretch in which the job held its GPUs and got nowhere.
     pub(crate) stall: Option<Stall<'a>>,
+    pub(crate) found: Found,
+}
+
+/// What several checks ask and is dear to tell: found once, when it is asked first.
+#[derive(Debug, Default)]
+pub(crate) struct Found {
+    /// The rank that all others wait for.
+    pub(crate) standing_out: OnceCell<Option<StandingOut>>,
+    /// Whether ranks take turns at being the last.
+    pub(crate) takes_turns: OnceCell<bool>,
 }
 
 impl<'a> Case<'a> {
@@ -135,7 +147,7 @@ impl<'a> Case<'a> {
         let stopped = stopped(&views, observations);
         let lines = lines(observations);
         let stall = stall(&views, observations);
-        Self { observations, window, views, pace, clocks, xids, stopped, lines, stall }
+        Self { observations, window, views, pace, clocks, xids, stopped, lines, stall, found: Found::default() }
     }
 
     pub(crate) fn view(&self, signal: Signal) -> Option<&View<'a>> {
@@ -210,6 +222,16 @@ impl<'a> Case<'a> {
     pub(crate) fn before(&self) -> Option<TimeRange> {
         let onset = self.pace.slowdown()?.onset.as_ref()?.at;
         TimeRange::new(self.observations.job.start, onset)
+    }
+
+    /// The job as a whole, as the component of what is nobody's in particular.
+    pub(crate) fn whole_job(&self) -> Vec<Component> {
+        vec![Component::from([("job".to_owned(), self.observations.job.id.clone())])]
+    }
+
+    /// Whether some GPU has a low clock under load.
+    pub(crate) fn has_slow_clock(&self) -> bool {
+        self.clocks.iter().any(|c| c.reason != Reason::Idle)
     }
 
     /// GPUs of the job per node.

@@ -6,9 +6,14 @@ mod ambient_variation;
 mod checkpoint_stall;
 mod collective_hang;
 mod compute_bound;
+mod config_mismatch;
+mod cpu_preprocessing_bottleneck;
 mod data_loader_bottleneck;
+mod driver_regression;
 mod gpu_fell_off_bus;
 mod hardware_degradation;
+mod host_to_device_bottleneck;
+mod inefficient_kernels;
 mod memory_bandwidth_bound;
 mod memory_leak;
 mod network_congestion;
@@ -16,14 +21,18 @@ mod network_link_fault;
 mod node_failure;
 mod noisy_neighbour;
 mod nvlink_fault;
+mod out_of_memory;
 mod pcie_degradation;
+mod pipeline_stage_imbalance;
 mod power_capping;
 mod preemption;
-mod slow_worker;
+pub(crate) mod slow_worker;
+mod software_regression;
 mod storage_bottleneck;
 pub(crate) mod telemetry_artifact;
 pub(crate) mod telemetry_gap;
 mod thermal_throttling;
+mod workload_imbalance;
 
 /// Every check. The order decides nothing: supported causes are ranked by their standing.
 pub(crate) const CHECKS: &[Check] = &[
@@ -39,8 +48,17 @@ pub(crate) const CHECKS: &[Check] = &[
     pcie_degradation::CHECK,
     data_loader_bottleneck::CHECK,
     storage_bottleneck::CHECK,
+    cpu_preprocessing_bottleneck::CHECK,
+    host_to_device_bottleneck::CHECK,
     checkpoint_stall::CHECK,
     memory_leak::CHECK,
+    out_of_memory::CHECK,
+    workload_imbalance::CHECK,
+    pipeline_stage_imbalance::CHECK,
+    inefficient_kernels::CHECK,
+    driver_regression::CHECK,
+    software_regression::CHECK,
+    config_mismatch::CHECK,
     telemetry_gap::CHECK,
     compute_bound::CHECK,
     memory_bandwidth_bound::CHECK,

@@ -73,6 +73,16 @@ pub(crate) fn best_level(segments: &[Segment], better: Direction) -> Option<f64>
     })
 }
 
+/// Whether a series can hold an excursion of that depth at all: half of a level's samples lie beyond it, and a level holds for four
+/// samples at least. Most series cannot, which is told without looking for changes in them.
+pub(crate) fn may_leave(samples: &[Sample], reference: f64, direction: Direction, min_relative: f64) -> bool {
+    let beyond = |s: &&Sample| match direction {
+        Direction::Rise => s.value >= reference * (1.0 + min_relative),
+        Direction::Fall => s.value <= reference * (1.0 - min_relative),
+    };
+    samples.iter().filter(beyond).nth(1).is_some()
+}
+
 /// The worst stretch that touches the window in which the level is off the reference by at least `min_relative` in the
 /// given direction: the one with the largest depth times duration inside the window.
 pub(crate) fn excursion(
@@ -130,6 +140,17 @@ mod tests {
         assert_eq!(excursion(&segments, 1.0, Direction::Rise, 0.05, window), Some(expected));
         let later = TimeRange::new(at(75), at(100)).unwrap();
         assert_eq!(excursion(&segments, 1.0, Direction::Rise, 0.05, later), None);
+    }
+
+    #[test]
+    fn what_may_not_leave_its_level_has_no_excursion() {
+        let window = TimeRange::new(at(0), at(100)).unwrap();
+        for (depth, may) in [(0.9, true), (0.97, false)] {
+            let data = series((0..100).map(|i| if (40..44).contains(&i) { depth } else { 1.0 }));
+            assert_eq!(may_leave(&data, 1.0, Direction::Fall, 0.05), may);
+            assert_eq!(excursion(&segments(&data, 0.05), 1.0, Direction::Fall, 0.05, window).is_some(), may);
+        }
+        assert!(!may_leave(&series([1.0, 0.5, 1.0, 1.0]), 1.0, Direction::Fall, 0.05));
     }
 
     #[test]

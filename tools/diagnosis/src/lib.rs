@@ -10,6 +10,8 @@ mod cause;
 mod causes;
 mod clocks;
 mod diagnose;
+mod drivers;
+mod host;
 mod knowledge;
 mod level;
 mod lines;
@@ -17,6 +19,8 @@ mod log_lines;
 mod observation;
 mod pace;
 mod ranking;
+mod ranks;
+mod records;
 mod sentence;
 mod services;
 mod serving;
@@ -39,7 +43,15 @@ mod look_alikes_tests;
 #[cfg(test)]
 mod measurement_tests;
 #[cfg(test)]
+mod training_pairs_tests;
+#[cfg(test)]
+mod training_tests;
+#[cfg(test)]
+mod training_worlds;
+#[cfg(test)]
 mod worlds;
+#[cfg(test)]
+mod worlds_history;
 
 pub use cause::MIN_RELATIVE;
 pub use diagnose::{Diagnosis, Focus, diagnose, focus};
@@ -49,7 +61,8 @@ pub use knowledge::{
     runbooks, throttle_bits, version_at_least,
 };
 pub use log_lines::{DecodedLine, KnownLine, LineClass, LineRole, decode_line, known_lines};
-pub use observation::{Attempt, Job, Observations, Observed, OtherRun, Placement};
+pub use observation::{Attempt, EarlierRun, Job, Observations, Observed, OtherRun, Placement};
+pub use services::{Call, Role, ServiceObservations, ServiceSeries, diagnose_service};
 pub use serving::{
     Grain, How, ServingObservations, ServingObserved, ServingSignal, Span, diagnose_serving, serving_focus,
 };

@@ -76,6 +76,17 @@ pub struct OtherRun {
     pub row: usize,
 }
 
+/// A run of the same name that ended before the job began.
+#[derive(Clone, Copy, Debug)]
+pub struct EarlierRun<'a> {
+    /// Its row in `Observations::history`.
+    pub row: usize,
+    /// How many GPUs it held.
+    pub gpus: usize,
+    /// Its step time: one series.
+    pub pace: &'a Evidence,
+}
+
 /// Evidence for one signal.
 #[derive(Clone, Copy, Debug)]
 pub struct Observed<'a> {
@@ -106,6 +117,14 @@ pub struct Observations<'a> {
     pub beside: Option<&'a Evidence>,
     /// Other runs, none of them of this job.
     pub others: Vec<OtherRun>,
+    /// The drivers of the nodes (rows with field `driver_version` and entity `node`, dated by when they were first seen); none when
+    /// they were not read.
+    pub drivers: Option<&'a Evidence>,
+    /// Runs of the same name (rows dated by their start, with fields `job_id`, `end` and the labels of the run), the job itself
+    /// among them; none when they were not read.
+    pub history: Option<&'a Evidence>,
+    /// Those of them that came before the job.
+    pub earlier: Vec<EarlierRun<'a>>,
     /// Which GPU sits at which bus address of a node: (node, domain, bus, device) to GPU index.
     pub bus_ids: BTreeMap<(String, u32, u8, u8), String>,
 }

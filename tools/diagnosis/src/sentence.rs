@@ -14,6 +14,11 @@ pub(crate) fn stat(evidence: &Evidence, entity: &Entity, stat: Stat, within: Opt
     fact(evidence, FactPath::Stat { entity: entity.clone(), stat, within })
 }
 
+/// One quantity over another.
+pub(crate) fn ratio(left: Quantity, right: Quantity) -> Quantity {
+    Quantity::Ratio(Box::new(left), Box::new(right))
+}
+
 /// The median of the other series' statistic.
 pub(crate) fn peers(evidence: &Evidence, exclude: &Entity, stat: Stat, within: Option<TimeRange>) -> Quantity {
     fact(evidence, FactPath::Peers { exclude: exclude.clone(), stat, within })
@@ -92,6 +97,12 @@ impl Sentence {
             }
         }
         self
+    }
+
+    /// Fills a place with a value that stands in the evidence under that key: `service`, `pod`, `from`, `to`.
+    pub(crate) fn named(self, name: &str, evidence: &Evidence, key: &str, value: &str) -> Self {
+        let slot = NumberSlot::Entity { evidence: evidence.id.clone(), key: key.to_owned(), value: value.to_owned() };
+        self.slot(name, slot)
     }
 
     /// States that one quantity relates to another.

@@ -140,6 +140,42 @@ signals! {
     NetworkSent = Node, "bytes sent over the network", ["network_transmit_bytes"];
     /// Bytes received over the network.
     NetworkReceived = Node, "bytes received over the network", ["network_receive_bytes"];
+    /// Seconds of the node's CPUs, one series per mode.
+    CpuTime = Node, "CPU time", ["cpu_seconds"];
+    /// Share of time some task waited for a CPU.
+    CpuPressure = Node, "CPU pressure", ["cpu_pressure"];
+    /// Tasks that want a CPU.
+    RunnableTasks = Node, "number of runnable tasks", ["procs_running"];
+    /// Runnable and blocked tasks, averaged over a minute.
+    LoadAverage = Node, "load average", ["load_average_1m"];
+    /// Tasks that wait for I/O.
+    BlockedTasks = Node, "number of tasks blocked in I/O", ["procs_blocked"];
+    /// NFS calls sent again.
+    NfsRetransmissions = Node, "NFS retransmissions", ["nfs_retransmissions"];
+    /// Time in which a disk had requests in flight.
+    DiskBusy = Node, "disk busy time", ["disk_io_time"];
+    /// Bytes written to disks.
+    DiskWritten = Node, "amount written to disk", ["disk_written_bytes"];
+    /// Bytes a GPU receives over PCIe.
+    PcieReceive = Gpu, "PCIe receive rate", ["pcie_rx_rate"];
+    /// PCIe generation in use.
+    PcieGeneration = Gpu, "PCIe link generation", ["pcie_link_gen"];
+    /// GPU memory that is left.
+    MemoryFree = Gpu, "free GPU memory", ["gpu_memory_free"];
+    /// Single-precision pipe activity.
+    Fp32Active = Gpu, "single-precision activity", ["fp32_active"];
+    /// The SM clock that was set for applications.
+    AppClock = Gpu, "application clock", ["app_sm_clock"];
+    /// Processes the kernel killed for want of memory.
+    OomKills = Node, "number of processes killed for want of memory", ["oom_kills"];
+    /// Out-of-memory errors the framework counted.
+    TrainingOoms = Job, "number of out-of-memory errors", ["training_ooms"];
+    /// Allocations the framework had to try again after emptying its cache.
+    AllocRetries = Job, "number of allocation retries", ["training_alloc_retries"];
+    /// GPU memory the framework holds.
+    MemoryReserved = Job, "GPU memory reserved by the framework", ["training_memory_reserved", "training_memory_reserved_bytes"];
+    /// GPU memory the framework's tensors take.
+    MemoryActive = Job, "GPU memory taken by tensors", ["training_memory_active", "training_memory_active_bytes"];
 }
 
 #[cfg(test)]

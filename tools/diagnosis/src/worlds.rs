@@ -27,6 +27,12 @@ pub(crate) struct World {
     pub(crate) window: (usize, usize),
     pub(crate) ended: bool,
     pub(crate) state: &'static str,
+    /// The driver of each node; none when it is not known.
+    pub(crate) drivers: Vec<&'static str>,
+    /// Earlier runs, the latest last: their image and their step time.
+    pub(crate) runs: Vec<(&'static str, f64)>,
+    /// The image that the job runs.
+    pub(crate) image: &'static str,
     /// Attempts as minutes from, to; one over the whole time unless set.
     pub(crate) attempts: Vec<(usize, Option<usize>)>,
     /// Other runs: job, name, minutes from, to, state, nodes.
@@ -34,6 +40,9 @@ pub(crate) struct World {
 }
 
 pub(crate) type Run = (&'static str, &'static str, usize, Option<usize>, &'static str, Vec<usize>);
+
+/// The modes of a CPU, by the index that stands in the place of a GPU's.
+pub(crate) const MODES: [&str; 4] = ["idle", "user", "system", "iowait"];
 
 /// Noise in -1..1 that is the same on every run and unlike between members.
 pub(crate) fn noise(node: usize, gpu: usize, i: usize) -> f64 {
@@ -56,6 +65,9 @@ impl World {
             state: "running",
             attempts: Vec::new(),
             others: Vec::new(),
+            drivers: Vec::new(),
+            runs: Vec::new(),
+            image: "",
         };
         world.set(Signal::SmClock, |n, g, i| Some(1960.0 + 6.0 * noise(n, g, i) + g as f64));
         world.set(Signal::GpuTemperature, |n, g, i| Some(62.0 + 1.5 * g as f64 + 0.8 * noise(n, g + 50, i)));
@@ -154,6 +166,9 @@ impl World {
             attempts: self.attempts(),
             beside: of("jobs"),
             others: self.others(),
+            drivers: rows(evidence, "drivers"),
+            history: rows(evidence, "history"),
+            earlier: self.earlier(evidence),
             bus_ids,
         }
     }
@@ -227,6 +242,13 @@ impl World {
                     .iter()
                     .map(|p| (p.component(), p.node.trim_start_matches('n').parse().unwrap(), p.gpu.parse().unwrap()))
                     .collect(),
+                Scope::Node if *signal == Signal::CpuTime => (0..self.nodes)
+                    .flat_map(|n| (0..MODES.len()).map(move |m| (n, m)))
+                    .map(|(n, m)| {
+                        let mode = ("mode".to_owned(), MODES[m].to_owned());
+                        (Entity::from([("node".to_owned(), node(n)), mode]), n, m)
+                    })
+                    .collect(),
                 Scope::Node => (0..self.nodes).map(|n| (Entity::from([("node".to_owned(), node(n))]), n, 0)).collect(),
                 Scope::Job if matches!(signal, Signal::ComputeTime | Signal::CommunicationTime) => {
                     let ranks = (0..self.nodes).flat_map(|n| (0..self.gpus).map(move |g| (n, g)));
@@ -285,8 +307,14 @@ impl World {
         all.push((None, evidence));
         let [held, runs] = self.books(all.len() + 1);
         all.extend([(None, held), (None, runs)]);
+        self.beside(&mut all);
         all
     }
+}
+
+/// The piece of evidence of a data set.
+fn rows<'a>(evidence: &'a [(Option<Signal>, Evidence)], dataset: &str) -> Option<&'a Evidence> {
+    evidence.iter().map(|(_, e)| e).find(|e| e.dataset == dataset)
 }
 
 pub(crate) fn node(n: usize) -> String {

@@ -14,6 +14,7 @@ mod reset;
 mod row_binary;
 mod rows;
 mod schema;
+mod shift;
 mod stage;
 mod summary;
 
@@ -24,4 +25,5 @@ pub use export::{export_database, export_rows};
 pub use load::load_bundle;
 pub use reset::{clear_jobs, drop_database};
 pub use rows::{insert_encoded, insert_rows, insert_stream};
+pub use shift::{SeriesShift, series_shifts};
 pub use summary::{LoadedBundle, clusters, latest, list_bundles, tenants};

@@ -23,8 +23,9 @@ pub use embedded::{EmbeddedEngine, EmbeddedError, EmbeddedOptions};
 pub use front::credentials::{EngineCredentials, EngineUser};
 pub use front::{CredentialSource, EngineOptions, EngineProcessError, FrontLimits, serve_engine};
 pub use ingest::{
-    EncodedRows, IngestError, LoadedBundle, RowEncoder, Scope, clear_jobs, clusters, drop_database, export_database,
-    export_rows, insert_encoded, insert_rows, insert_stream, latest, list_bundles, load_bundle, tenants,
+    EncodedRows, IngestError, LoadedBundle, RowEncoder, Scope, SeriesShift, clear_jobs, clusters, drop_database,
+    export_database, export_rows, insert_encoded, insert_rows, insert_stream, latest, list_bundles, load_bundle,
+    series_shifts, tenants,
 };
 pub use kernel_log::{KernelLogSource, read_kernel_log};
 pub use remote::{AdminSql, role_name};

@@ -17,7 +17,7 @@ mod labels_tests;
 #[cfg(test)]
 mod load_tests;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 pub use blank::is_blank;
 pub use error::{CatalogueError, Fault, Problem};
@@ -108,5 +108,11 @@ impl Catalogue {
     /// Every alias whose metric is unknown, and every name that is another metric's id.
     pub fn with_aliases(&self, source: &str, aliases: &BTreeMap<String, Vec<String>>) -> Result<Self, CatalogueError> {
         load::with_aliases(self, source, aliases)
+    }
+
+    /// This catalogue without the metrics of these canonical ids: as if nobody knew them. For finding out what an answer rests on.
+    #[must_use]
+    pub fn without(&self, ids: &BTreeSet<String>) -> Self {
+        load::without(self, ids)
     }
 }

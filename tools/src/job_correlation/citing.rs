@@ -8,7 +8,7 @@ use sightline_model::{DraftClaim, Evidence, EvidenceId, NumberSlot, Quantity};
 use crate::tool::{ToolOutput, evidence_id};
 
 /// The output with the evidence that counts, renamed `E1`, `E2`, … without gaps.
-pub(crate) fn keep_what_counts(mut output: ToolOutput, always_shown: fn(&Evidence) -> bool) -> ToolOutput {
+pub(crate) fn keep_what_counts(mut output: ToolOutput, always_shown: impl Fn(&Evidence) -> bool) -> ToolOutput {
     let mut cited: Vec<EvidenceId> = Vec::new();
     for claim in claims(&mut output) {
         each_id(claim, &mut |id| cited.push(id.clone()));

@@ -30,11 +30,14 @@ const STEPS: [u64; 10] = [30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 21_600];
 /// Other runs, or rows of who held what, looked at: the latest. A job of thousands of GPUs has as many rows of its own.
 const MAX_RUNS: u32 = 10_000;
 
+/// Nodes whose CPU time is read.
+const CPU_NODES: usize = 4;
+
 /// Log lines and events looked at.
 const MAX_LINES: u32 = 2_000;
 
 /// The log lines that some cause reads: parts of a regular expression, any of which may occur.
-const LOG_PATTERN: [&str; 7] = [
+const LOG_PATTERN: [&str; 14] = [
     "Xid",
     "[Cc]heckpoint",
     "Got async event",
@@ -42,6 +45,13 @@ const LOG_PATTERN: [&str; 7] = [
     "Watchdog caught|NCCL operations have failed",
     "Link DOWN",
     "[Pp]reempt|PREEMPT",
+    "[Oo]ut of memory|OutOfMemoryError|OUT_OF_MEMORY|MemoryAllocation|oom-kill|OOMKilled",
+    "NCCL version",
+    "driver version|Driver/library version|API mismatch|driver version is insufficient",
+    "system not yet initialized|SystemNotReady",
+    "not responding|blocked for more than",
+    "SlowDown|slow requests|reduce your request rate",
+    "failed to allocate memory",
 ];
 
 /// Counters of errors and flags of failures: they stand still in good health. One look over the whole window tells whether they did;
@@ -176,11 +186,12 @@ pub(super) fn group_by(signal: Signal) -> Vec<Dim> {
     let label = |key: &str| Dim::Label(key.to_owned());
     match signal.scope() {
         Level::Gpu => vec![Dim::Node, Dim::Gpu],
+        Level::Node if signal == Signal::CpuTime => vec![Dim::Node, label("mode")],
         Level::Node => vec![Dim::Node, label("device"), label("port")],
         Level::Job => match signal {
             // Ranks of a synchronous job agree on these.
             Signal::StepTime | Signal::Throughput | Signal::CheckpointTime | Signal::TrainingSteps => Vec::new(),
-            _ => vec![Dim::Node, Dim::Gpu, label("rank")],
+            _ => vec![Dim::Node, Dim::Gpu, label("rank"), label("pp_rank"), label("pipeline_stage")],
         },
     }
 }
@@ -202,6 +213,7 @@ pub(super) fn of_metric(
     let all = || scope.placements.iter().map(|p| (p.node.clone(), p.gpu.clone())).collect();
     let (filters, placement) = match signal.scope() {
         Level::Gpu => (cluster_filter(scope), Some(placement.unwrap_or_else(all))),
+        Level::Node if signal == Signal::CpuTime => (cpu_filters(scope), None),
         Level::Node => (node_filters(scope), None),
         Level::Job => {
             let mut filters = cluster_filter(scope);
@@ -241,11 +253,23 @@ fn bus_addresses(context: &ToolContext<'_>, scope: &Scope) -> Query {
     of_metric(scope, Signal::GpuTemperature, "gpu_temperature", None, range, shape)
 }
 
-fn cluster_filter(scope: &Scope) -> Vec<Filter> {
+pub(super) fn cluster_filter(scope: &Scope) -> Vec<Filter> {
     if scope.cluster.is_empty() {
         return Vec::new();
     }
     vec![Filter::Dim { dim: Dim::Cluster, matches: Match::Eq(scope.cluster.clone()) }]
+}
+
+/// CPU time has a series for each CPU and mode of a node: a few nodes tell how the others fare, and four modes how busy they are.
+fn cpu_filters(scope: &Scope) -> Vec<Filter> {
+    let nodes: BTreeSet<&String> = scope.placements.iter().map(|p| &p.node).collect();
+    let every = nodes.len().div_ceil(CPU_NODES).max(1);
+    let some = nodes.into_iter().step_by(every).cloned().collect();
+    let mut filters = cluster_filter(scope);
+    filters.push(Filter::Dim { dim: Dim::Node, matches: Match::In(some) });
+    let modes = ["idle", "iowait", "system", "user"].map(str::to_owned).to_vec();
+    filters.push(Filter::Dim { dim: Dim::Label("mode".to_owned()), matches: Match::In(modes) });
+    filters
 }
 
 pub(super) fn node_filters(scope: &Scope) -> Vec<Filter> {
@@ -261,13 +285,14 @@ fn survey_step_ms(scope: &Scope, signal: Signal) -> u64 {
         | Signal::PowerViolation
         | Signal::RemappedUncorrectable
         | Signal::RemappedCorrectable
-        | Signal::DoubleBitErrors => COUNTER_STEPS,
+        | Signal::DoubleBitErrors
+        | Signal::CpuTime => COUNTER_STEPS,
         _ => (POINTS / scope.placements.len().max(1) as u64).clamp(FEWEST_STEPS, MOST_STEPS),
     };
     step_ms(scope.range, steps)
 }
 
-fn step_ms(range: TimeRange, steps: u64) -> u64 {
+pub(super) fn step_ms(range: TimeRange, steps: u64) -> u64 {
     let wanted = (range.millis().unsigned_abs() / 1000).div_ceil(steps.max(1));
     let seconds = STEPS.into_iter().find(|s| *s >= wanted).unwrap_or(wanted);
     // A step is never longer than its window.

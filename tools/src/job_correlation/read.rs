@@ -2,16 +2,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use sightline_diagnosis::{Attempt, Job, Observations, Observed, OtherRun, Signal, parse_bus_id};
+use sightline_diagnosis::{Attempt, EarlierRun, Job, Observations, Observed, OtherRun, Signal, parse_bus_id};
 use sightline_model::{Aggregation, Dataset, Dim, Evidence};
 use sightline_query::Shape;
 
-use crate::job_correlation::NAME;
 use crate::job_correlation::batches::{Part, apart, metrics};
 use crate::job_correlation::books::{attempts, others, place};
 use crate::job_correlation::queries::{aggregation, group_by};
 use crate::job_correlation::scope::Scope;
-use crate::job_correlation::whole;
+use crate::job_correlation::{NAME, history, whole};
 use crate::list_rows::list_rows;
 use crate::reading::{Content, Table, entity_key, evidence, read_series};
 use crate::tool::{Fetched, ToolContext, ToolError};
@@ -29,12 +28,14 @@ enum Piece {
     Series(Signal, Evidence),
     Logs(Evidence),
     Events(Evidence),
+    History(history::Part, Evidence),
 }
 
 impl Piece {
     fn evidence(&self) -> &Evidence {
         match self {
-            Self::Jobs(e) | Self::Held(e) | Self::Beside(e) | Self::Series(_, e) | Self::Logs(e) | Self::Events(e) => e,
+            Self::Jobs(e) | Self::Held(e) | Self::Beside(e) | Self::Logs(e) | Self::Events(e) => e,
+            Self::Series(_, e) | Self::History(_, e) => e,
         }
     }
 }
@@ -44,6 +45,8 @@ impl Piece {
 pub(super) struct CaseFile {
     pieces: Vec<Piece>,
     bus_ids: BTreeMap<(String, u32, u8, u8), String>,
+    /// How many GPUs each earlier run held.
+    sizes: BTreeMap<String, usize>,
     attempts: Vec<Attempt>,
     others: Vec<OtherRun>,
     /// What a reader should know about the reading.
@@ -73,6 +76,9 @@ impl CaseFile {
     ) -> Result<(), ToolError> {
         let n = self.pieces.len() + 1;
         let query = fetched.query.query();
+        if let Some(part) = history::part(scope, query) {
+            return self.add_history(part, fetched, n);
+        }
         let rows = || Ok::<_, ToolError>(evidence(fetched, NAME, n, Content::Rows(list_rows(fetched)?)));
         match (query.dataset, fetched.round) {
             (Dataset::Jobs, 0) => self.pieces.push(Piece::Jobs(rows()?)),
@@ -159,6 +165,18 @@ impl CaseFile {
         Ok(())
     }
 
+    fn add_history(&mut self, part: history::Part, fetched: &Fetched, n: usize) -> Result<(), ToolError> {
+        match part {
+            history::Part::Held => self.sizes = history::sizes(fetched)?,
+            history::Part::Drivers | history::Part::Runs | history::Part::Pace => {
+                if let Some(found) = history::piece(part, fetched, n)? {
+                    self.pieces.push(Piece::History(part, found));
+                }
+            }
+        }
+        Ok(())
+    }
+
     fn add_bus_ids(&mut self, fetched: &Fetched) -> Result<(), ToolError> {
         let table = Table::new(&fetched.result);
         let bus = Dim::Label("pci_bus_id".to_owned());
@@ -190,17 +208,45 @@ impl CaseFile {
                 .iter()
                 .filter_map(|piece| match piece {
                     Piece::Series(signal, evidence) => Some(Observed { signal: *signal, evidence }),
-                    Piece::Jobs(_) | Piece::Held(_) | Piece::Beside(_) | Piece::Logs(_) | Piece::Events(_) => None,
+                    Piece::Jobs(_)
+                    | Piece::Held(_)
+                    | Piece::Beside(_)
+                    | Piece::Logs(_)
+                    | Piece::Events(_)
+                    | Piece::History(..) => None,
                 })
                 .collect(),
             logs: first(|p| matches!(p, Piece::Logs(_))),
             events: first(|p| matches!(p, Piece::Events(_))),
+            drivers: self.of(history::Part::Drivers).next(),
+            history: first(|p| matches!(p, Piece::History(history::Part::Runs, _))),
+            earlier: self.earlier(),
             held: first(|p| matches!(p, Piece::Held(_))),
             attempts: self.attempts.clone(),
             beside: first(|p| matches!(p, Piece::Beside(_))),
             others: self.others.clone(),
             bus_ids: self.bus_ids.clone(),
         }
+    }
+
+    fn of(&self, part: history::Part) -> impl Iterator<Item = &Evidence> {
+        self.pieces.iter().filter_map(move |p| match p {
+            Piece::History(its, evidence) if *its == part => Some(evidence),
+            _ => None,
+        })
+    }
+
+    /// The earlier runs whose size and pace are known.
+    fn earlier(&self) -> Vec<EarlierRun<'_>> {
+        let Some(runs) = self.of(history::Part::Runs).next() else { return Vec::new() };
+        let known = |pace: &Evidence| {
+            let job = pace.series.first()?.entity.get("job")?;
+            let row = runs.rows.iter().position(|row| history::job_of(row) == job)?;
+            Some((row, *self.sizes.get(job)?))
+        };
+        self.of(history::Part::Pace)
+            .filter_map(|pace| known(pace).map(|(row, gpus)| EarlierRun { row, gpus, pace }))
+            .collect()
     }
 
     /// All evidence, in order.

@@ -7,8 +7,9 @@ use super::time::TimeFault;
 use crate::ports::Draft;
 
 /// Questions that show what can be asked, for those who asked something else.
-const EXAMPLES: [&str; 5] = [
+const EXAMPLES: [&str; 6] = [
     "Why was training job J123 slow yesterday?",
+    "Why is service chat slow since 14:00?",
     "What was the GPU temperature of node atlas-n07 over the last 3 hours?",
     "Top 5 hottest GPUs in the last hour",
     "Compare GPU power today and yesterday",
@@ -54,7 +55,7 @@ pub(super) fn clarify(sentence: &str, choices: Vec<Candidate>) -> Draft {
 
 /// The question is outside of what this planner can answer.
 pub(super) fn cannot_yet() -> Draft {
-    let sentence = "I cannot answer that yet; I can say why a training job is or was slow or failed, give the value of a metric over a time \
+    let sentence = "I cannot answer that yet; I can say why a training job or a service is or was slow or failed, give the value of a metric over a time \
                     range, rank GPUs, nodes or services by a metric, compare a metric between two time ranges, and list log lines, Xids and \
                     events.";
     Draft { suggestions: EXAMPLES.map(str::to_owned).to_vec(), ..plain(Outcome::Refused, sentence) }

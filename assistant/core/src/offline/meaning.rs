@@ -8,7 +8,8 @@ use sightline_model::{AskedRange, Outcome, TimeRange};
 use sightline_tools::ToolOutput;
 
 use super::draft;
-use super::plan::{finish, look_for_job, metric_arguments, output, window, with_window};
+use super::lexicon;
+use super::plan::{finish, metric_arguments, output, window, with_window};
 use super::reading::{MetricMention, Reading};
 use super::time::asked;
 use super::words::{Word, any, at, find};
@@ -168,7 +169,8 @@ pub(super) fn asks(words: &[Word<'_>], has_metric: bool, has_job: bool, times: u
     if plain && (has_code || has_mask) {
         return true;
     }
-    let own = has_job || times > 0 || any(words, OF_SOMETHING);
+    // `why are requests slow` names a metric as well, and is no question about it.
+    let own = has_job || times > 0 || any(words, OF_SOMETHING) || any(words, lexicon::SLOW);
     // `what is SM activity`, but not `what is the SM clock`, which asks for its value.
     if plain && has_metric && !own && words.get(2).is_none_or(|word| word.folded != "the") {
         return true;
@@ -186,10 +188,8 @@ pub(super) fn next(ask: &Ask, zone: &TimeZone, reading: &Reading, gathered: &[Ga
         let search = ToolCall { tool: "search_runbooks".to_owned(), arguments: json!({ "query": ask.text }) };
         let mut calls = vec![search];
         // When a job ran has to be known before its series can be read.
-        if let (true, true, Turn::Calls(look_up)) =
-            (reading.job.is_some(), reading.times.is_empty(), look_for_job(ask, reading))
-        {
-            calls.extend(look_up);
+        if reading.job.is_some() && reading.times.is_empty() {
+            calls.push(super::why::look_up_job(ask, reading.job.as_deref()));
         }
         return Turn::Calls(calls);
     };

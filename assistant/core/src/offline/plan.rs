@@ -3,7 +3,7 @@
 use jiff::ToSpan as _;
 use jiff::tz::TimeZone;
 use serde_json::{Value, json};
-use sightline_model::{AskedRange, Candidate, Evidence, Outcome, Role, TenantScope, TimeRange};
+use sightline_model::{AskedRange, Candidate, Outcome, Role, TenantScope, TimeRange};
 use sightline_query::Catalogue;
 use sightline_query::catalogue::EntityLevel;
 use sightline_tools::ToolOutput;
@@ -11,14 +11,13 @@ use sightline_tools::ToolOutput;
 use super::draft;
 use super::reading::{Class, MetricMention, Reading};
 use super::time::asked;
+use super::why;
 use crate::ports::{Ask, Draft, Gathered, ToolCall, Turn};
 
-/// How far back jobs are looked for by name: a quarter, after which a scheduler's ids are often used again.
-const JOB_HORIZON_DAYS: i64 = 90;
 /// How many are ranked unless a number is given.
 const DEFAULT_COUNT: u32 = 10;
 /// The most choices offered with one question back.
-const MAX_CHOICES: usize = 5;
+pub(super) const MAX_CHOICES: usize = 5;
 
 /// What to do next.
 pub(super) fn next(
@@ -32,7 +31,7 @@ pub(super) fn next(
         return finish(refusal);
     }
     match reading.class {
-        Class::WhySlow => why_slow(ask, zone, reading, gathered),
+        Class::Why(subject) => why::next(ask, zone, reading, subject, gathered),
         Class::Value => with_metric(ask, reading, catalogue, |metric| value(ask, zone, reading, metric, gathered)),
         Class::TopK => with_metric(ask, reading, catalogue, |metric| {
             let ranked = ranked(reading, metric, catalogue);
@@ -51,7 +50,7 @@ pub(super) fn finish(draft: Draft) -> Turn {
     Turn::Draft(Box::new(draft))
 }
 
-fn call(tool: &str, arguments: Value) -> Turn {
+pub(super) fn call(tool: &str, arguments: Value) -> Turn {
     Turn::Calls(vec![ToolCall { tool: tool.to_owned(), arguments }])
 }
 
@@ -87,108 +86,11 @@ pub(super) fn output<'a>(gathered: &'a [Gathered], tool: &str) -> Option<Result<
 }
 
 /// The draft of a class that makes one call: what it found, or why not.
-fn from_call(result: Result<&ToolOutput, &str>, time_range: Option<AskedRange>) -> Turn {
+pub(super) fn from_call(result: Result<&ToolOutput, &str>, time_range: Option<AskedRange>) -> Turn {
     finish(match result {
         Ok(output) => draft::from_output(output, time_range),
         Err(sentence) => draft::call_failed(sentence, time_range),
     })
-}
-
-fn why_slow(ask: &Ask, zone: &TimeZone, reading: &Reading, gathered: &[Gathered]) -> Turn {
-    let named = reading.times.first().map(|time| (time.range, asked(time.range, &time.typed, zone)));
-    if let Some(result) = output(gathered, "job_correlation") {
-        let time_range = named.map(|(_, asked)| asked).or_else(|| job_span(result.ok(), zone));
-        return from_call(result, time_range);
-    }
-    match output(gathered, "find_entities") {
-        None => look_for_job(ask, reading),
-        Some(Err(sentence)) => finish(draft::call_failed(sentence, None)),
-        Some(Ok(found)) => match pick_job(reading.job.as_deref(), found) {
-            Picked::One(job) => {
-                let mut arguments = json!({ "job": job });
-                if let (Some((range, _)), Some(object)) = (&named, arguments.as_object_mut()) {
-                    object.insert("from".to_owned(), json!(range.from().to_string()));
-                    object.insert("to".to_owned(), json!(range.to().to_string()));
-                }
-                call("job_correlation", arguments)
-            }
-            Picked::Several(jobs) => finish(which_job(ask, reading.job.as_deref(), &jobs)),
-            Picked::None => finish(Draft {
-                outcome: Some(Outcome::InsufficientData),
-                time_range: named.map(|(_, asked)| asked),
-                plain_headline: no_job(reading.job.as_deref()),
-                ..draft::from_output(
-                    &ToolOutput { suggestions: found.suggestions.clone(), ..ToolOutput::default() },
-                    None,
-                )
-            }),
-        },
-    }
-}
-
-pub(super) fn look_for_job(ask: &Ask, reading: &Reading) -> Turn {
-    let from = ask.as_of.checked_sub((24 * JOB_HORIZON_DAYS).hours()).unwrap_or(ask.as_of);
-    let mut arguments = json!({ "kind": "job", "from": from.to_string(), "to": ask.as_of.to_string() });
-    if let (Some(job), Some(object)) = (&reading.job, arguments.as_object_mut()) {
-        object.insert("search".to_owned(), json!(job));
-    }
-    call("find_entities", arguments)
-}
-
-enum Picked {
-    One(String),
-    Several(Vec<String>),
-    None,
-}
-
-/// The job that is meant: the one of that very id, else the only one found.
-fn pick_job(named: Option<&str>, found: &ToolOutput) -> Picked {
-    let ids: Vec<&String> =
-        found.evidence.iter().flat_map(|e| &e.rows).filter_map(|row| row.entity.get("job")).collect();
-    if let Some(named) = named
-        && let Some(exact) = ids.iter().find(|id| id.eq_ignore_ascii_case(named))
-    {
-        return Picked::One((*exact).clone());
-    }
-    // Near names are offered, never taken for the one that was typed.
-    let only_near = found.outcome == Some(Outcome::Clarify);
-    match ids.as_slice() {
-        [] => Picked::None,
-        [only] if !only_near => Picked::One((*only).clone()),
-        several => Picked::Several(several.iter().map(|id| (*id).clone()).collect()),
-    }
-}
-
-fn no_job(named: Option<&str>) -> String {
-    match named {
-        Some(named) => format!("There is no job `{}` among those you may see.", crate::ground::clean(named)),
-        None => "There is no job among those you may see.".to_owned(),
-    }
-}
-
-fn which_job(ask: &Ask, named: Option<&str>, jobs: &[String]) -> Draft {
-    let choices = jobs.iter().take(MAX_CHOICES).map(|job| Candidate {
-        label: job.clone(),
-        question: match named {
-            Some(named) => ask.text.replacen(named, job, 1),
-            None => format!("Why was job {job} slow?"),
-        },
-    });
-    let sentence = match named {
-        Some(named) => format!(
-            "`{}` is not the id of one job among those you may see; which one do you mean?",
-            crate::ground::clean(named)
-        ),
-        None => "Which job do you mean?".to_owned(),
-    };
-    draft::clarify(&sentence, choices.collect())
-}
-
-/// Without a time in the question the window is the job's own span, as its evidence tells it.
-fn job_span(output: Option<&ToolOutput>, zone: &TimeZone) -> Option<AskedRange> {
-    let evidence: &Evidence = output?.evidence.iter().find(|e| e.dataset == "metrics")?;
-    let range = TimeRange::new(evidence.from, evidence.to)?;
-    Some(asked(range, "the job's own time, as no time was named", zone))
 }
 
 /// Goes on with the metric, or asks which one is meant.

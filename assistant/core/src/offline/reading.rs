@@ -5,14 +5,15 @@ use jiff::tz::TimeZone;
 use sightline_query::{Catalogue, Resolution};
 
 use super::lexicon;
+use super::subject;
 use super::time::{TimeFault, TimeMention, find_times};
 use super::words::{Word, any, at, find, length, words};
 
 /// What kind of question it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Class {
-    /// Why is or was a job slow, or why did it fail or hang.
-    WhySlow,
+    /// Why is or was something slow, why did it fail or hang, or is it well.
+    Why(Subject),
     /// The value of a metric over a window.
     Value,
     /// Entities ranked by a metric.
@@ -29,6 +30,19 @@ pub(super) enum Class {
     Write,
     /// Anything else.
     Other,
+}
+
+/// What is or may be unwell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Subject {
+    /// A job.
+    Job,
+    /// A service, or a model that one serves.
+    Service,
+    /// A node, a GPU or a cluster.
+    Host,
+    /// Something by a name that may be a service's, a model's or a job's.
+    Anything,
 }
 
 /// The metric that was named.
@@ -62,6 +76,10 @@ pub(super) struct Reading {
     pub(super) class: Class,
     /// The job, as typed.
     pub(super) job: Option<String>,
+    /// Whether a word was taken for a job because it is written like one, and may be something else.
+    pub(super) job_guessed: bool,
+    /// What is unwell, as typed, where it may be a service or a model.
+    pub(super) subject: Option<String>,
     /// The metric.
     pub(super) metric: MetricMention,
     /// Other entities.
@@ -86,6 +104,15 @@ pub(super) struct Reading {
     pub(super) event_kind: Option<&'static str>,
 }
 
+impl Reading {
+    /// Whether the subject was said to be a service or a model.
+    pub(super) fn is_subject_named(&self) -> bool {
+        let said =
+            |(kind, name): &(&str, String)| matches!(*kind, "service" | "model") && self.subject.as_ref() == Some(name);
+        self.named.iter().any(said)
+    }
+}
+
 /// Reads a question.
 ///
 /// # Errors
@@ -93,14 +120,25 @@ pub(super) struct Reading {
 pub(super) fn read(text: &str, catalogue: &Catalogue, as_of: Timestamp, zone: &TimeZone) -> Result<Reading, TimeFault> {
     let words = words(text);
     let times = find_times(&words, as_of, zone)?;
-    let job = job(&words, &times);
     let named = named(&words);
+    let (job, job_guessed) = match job(&words, &times) {
+        Some(job) => (Some(job), false),
+        None if any(&words, lexicon::SERVICE) => (None, false),
+        None => match guessed_job(&words, &named) {
+            Some(guessed) => (Some(guessed), true),
+            None => (None, false),
+        },
+    };
+    let written = subject::written_name(&words, &times, &named);
     let tenant = after(&words, &["tenant", "tenant of", "customer"]);
     let metric = metric(&words, &times, catalogue);
-    let class = classify(&words, &metric, job.is_some(), times.len());
+    let about = subject::subject(&words, job.is_some(), &named, written.as_deref());
+    let class = classify(&words, &metric, about, times.len());
     Ok(Reading {
         class,
         job,
+        job_guessed,
+        subject: written,
         metric,
         named,
         tenant,
@@ -115,7 +153,7 @@ pub(super) fn read(text: &str, catalogue: &Catalogue, as_of: Timestamp, zone: &T
     })
 }
 
-fn classify(words: &[Word<'_>], metric: &MetricMention, has_job: bool, times: usize) -> Class {
+fn classify(words: &[Word<'_>], metric: &MetricMention, about: Option<Subject>, times: usize) -> Class {
     let commands = words.first().is_some_and(|w| lexicon::WRITES.contains(&w.folded.as_str()))
         || (at(words, 0, "please") && words.get(1).is_some_and(|w| lexicon::WRITES.contains(&w.folded.as_str())))
         || (any(words, &["can you", "could you"])
@@ -125,14 +163,13 @@ fn classify(words: &[Word<'_>], metric: &MetricMention, has_job: bool, times: us
         return Class::Write;
     }
     let has_metric = !matches!(metric, MetricMention::None { .. });
-    if super::meaning::asks(words, has_metric, has_job, times) {
+    if super::meaning::asks(words, has_metric, about == Some(Subject::Job), times) {
         return Class::Meaning;
     }
     let ranks = any(words, lexicon::MOST) || any(words, lexicon::LEAST);
-    let slow = any(words, lexicon::SLOW);
-    let about_job = has_job || any(words, lexicon::JOB);
-    if slow && about_job {
-        return Class::WhySlow;
+    // Of a job, a word of slowness is enough; what lies beside it in the question is part of the story.
+    if about == Some(Subject::Job) && any(words, lexicon::SLOW) {
+        return Class::Why(Subject::Job);
     }
     // A metric of the same name (`DCGM_FI_DEV_XID_ERRORS`) is meant only when it is written as one.
     let named_metric = words.iter().any(|w| w.folded.contains('_') || w.folded.contains(':')) && has_metric;
@@ -145,6 +182,11 @@ fn classify(words: &[Word<'_>], metric: &MetricMention, has_job: bool, times: us
     let compares = any(words, lexicon::COMPARE);
     if has_metric && compares && (times >= 2 || any(words, lexicon::BEFORE)) {
         return Class::Compare;
+    }
+    if let (Some(about), false) = (about, ranks && has_metric)
+        && subject::is_symptom(words)
+    {
+        return Class::Why(about);
     }
     if ranks && (has_metric || lexicon::RANKS_BY.iter().any(|(word, _)| find(words, word).is_some())) {
         return Class::TopK;
@@ -175,14 +217,16 @@ fn job(words: &[Word<'_>], times: &[TimeMention]) -> Option<String> {
         let rest = rest.strip_prefix('j').unwrap_or(rest).trim_start_matches(['-', '_', '#']);
         word.folded.starts_with('j') && !rest.is_empty() && rest.chars().all(|c| c.is_ascii_digit())
     };
-    if let Some(word) = words.iter().find(looks_like_id) {
-        return Some(word.typed.to_owned());
-    }
-    // `is llama-70b slow`: the word before the slow word, when it looks like a name.
+    words.iter().find(looks_like_id).map(|word| word.typed.to_owned())
+}
+
+/// `is llama-70b slow`: the word before the slow word, when it looks like a name and is not said to be anything else.
+fn guessed_job(words: &[Word<'_>], named: &Named) -> Option<String> {
     let slow = words.iter().position(|word| lexicon::SLOW.contains(&word.folded.as_str()))?;
     let before = words.get(slow.checked_sub(1)?)?;
     let is_name = before.folded.contains(['-', '_']) && before.folded.chars().any(char::is_alphanumeric);
-    is_name.then(|| before.typed.to_owned())
+    let is_other = named.iter().any(|(_, name)| name == before.typed);
+    (is_name && !is_other).then(|| before.typed.to_owned())
 }
 
 fn is_filler(word: &str) -> bool {

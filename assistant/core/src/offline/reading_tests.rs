@@ -2,7 +2,7 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use sightline_query::Catalogue;
 
-use super::reading::{Class, MetricMention, Reading, read};
+use super::reading::{Class, MetricMention, Reading, Subject, read};
 
 fn reading(text: &str) -> Reading {
     let as_of: Timestamp = "2026-05-04T10:00:00Z".parse().unwrap();
@@ -27,7 +27,79 @@ fn questions_about_slow_jobs_are_told_from_others() {
         "Why did training job J131 stop making progress?",
         "Is power capping slowing down training job J133?",
     ] {
-        assert_eq!(class(text), Class::WhySlow, "{text}");
+        assert_eq!(class(text), Class::Why(Subject::Job), "{text}");
+    }
+}
+
+#[test]
+fn every_way_to_say_that_a_job_is_unwell_is_read_as_one() {
+    for text in [
+        "why did J123 fail?",
+        "why did job J123 hang",
+        "why is job J123 hanging",
+        "J123 is stuck, why?",
+        "why has job 4711 crashed",
+        "why did my training job die?",
+        "which GPU slows down J123?",
+        "Which rank is slowing down job J123?",
+        "is anything wrong with J123?",
+        "is J123 healthy?",
+        "what is wrong with job J123",
+        "Is power capping slowing down J123?",
+        "Is training job J123 throttled?",
+        "what is the root cause of the slow steps of job J123 since 14:00?",
+    ] {
+        assert_eq!(class(text), Class::Why(Subject::Job), "{text}");
+    }
+}
+
+#[test]
+fn services_are_told_from_jobs_and_from_numbers() {
+    for (text, name) in [
+        ("PetSite got slow at about 21:40 UTC. Which component behind it is the root cause?", Some("PetSite")),
+        ("PetSite's availability dropped at about 02:58 UTC. Which component is the root cause?", Some("PetSite")),
+        ("Since about 18:39 UTC some PetSite requests fail. Which component behind it is at fault?", Some("PetSite")),
+        ("Latency of PetSite went up around 01:49 UTC today. Where does it come from?", Some("PetSite")),
+        ("Why is service chat slow?", Some("chat")),
+        ("Why is the time to first token of chat so high?", Some("chat")),
+        ("Why does model llama-3-70b answer slowly since 14:00?", Some("llama-3-70b")),
+        ("Is service PetSearch_AWS::ECS::Fargate healthy?", Some("PetSearch_AWS::ECS::Fargate")),
+        ("Why did TTFT of checkout rise?", Some("checkout")),
+        ("Why are requests slow?", None),
+        ("What is wrong with service chat?", Some("chat")),
+        ("Why did the latency of model qwen go up at 3pm?", Some("qwen")),
+    ] {
+        let reading = reading(text);
+        assert_eq!(reading.class, Class::Why(Subject::Service), "{text}");
+        assert_eq!(reading.subject.as_deref(), name, "{text}");
+    }
+    for text in [
+        "why is chat slow?",
+        "is Checkout healthy",
+        "what is wrong with 80609?",
+        "why did frontend get slower at 14:10?",
+    ] {
+        assert_eq!(class(text), Class::Why(Subject::Anything), "{text}");
+    }
+    for text in [
+        "what was the latency of service chat in the last hour",
+        "show the request rate of service chat",
+        "top 5 services by latency",
+    ] {
+        assert!(!matches!(class(text), Class::Why(_)), "{text}");
+    }
+}
+
+#[test]
+fn a_place_in_the_cluster_may_be_unwell_too() {
+    for text in [
+        "what is wrong with node n07?",
+        "which GPU is slow in cluster c?",
+        "is node atlas-n07 healthy?",
+        "why is gpu 3 on node atlas-n07 slow",
+        "how is the health of cluster atlas-a",
+    ] {
+        assert_eq!(class(text), Class::Why(Subject::Host), "{text}");
     }
 }
 

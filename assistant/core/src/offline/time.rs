@@ -8,7 +8,7 @@ use jiff::{Span, Timestamp, ToSpan as _, ZonedDateTime};
 use sightline_model::{AskedRange, TimeRange};
 
 use super::words::{Word, at, length};
-use clock::{clock_time, date, instant};
+use clock::{clock_time, date, instant, zone};
 
 /// A time expression found in a question.
 #[derive(Clone, Debug, PartialEq)]
@@ -21,6 +21,21 @@ pub(super) struct TimeMention {
     pub(super) range: TimeRange,
     /// The words as typed.
     pub(super) typed: String,
+    /// What was named: an instant means another window to who asks for a cause than to who asks for a value.
+    pub(super) moment: Moment,
+}
+
+/// What a time expression names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Moment {
+    /// A stretch of time.
+    Window,
+    /// About an instant (`at 14:10`).
+    Instant(Timestamp),
+    /// All since an instant.
+    Since(Timestamp),
+    /// The present.
+    Now,
 }
 
 /// Why time words have no meaning here.
@@ -33,8 +48,13 @@ pub(super) struct TimeFault {
 /// Half of the window around a single instant (`at 15:00`): wide enough to see the change and what came before.
 const AROUND: i64 = 30;
 
+/// Abbreviations that stand for several zones, or for one only half of the year: to take the asker's own zone instead would mislead.
+const AMBIGUOUS_ZONES: [&str; 14] =
+    ["CET", "CEST", "EET", "BST", "IST", "JST", "EST", "EDT", "CST", "CDT", "MST", "MDT", "PST", "PDT"];
+
 /// What an expression means before it is cut at now.
 struct Meaning {
+    moment: Moment,
     length: usize,
     from: ZonedDateTime,
     to: ZonedDateTime,
@@ -75,8 +95,16 @@ pub(super) fn find_times(words: &[Word<'_>], as_of: Timestamp, zone: &TimeZone) 
             length: meaning.length,
             range: cut(&meaning, &typed, as_of)?,
             typed,
+            moment: meaning.moment,
         });
         place += meaning.length;
+        if let Some(word) = words.get(place).filter(|word| AMBIGUOUS_ZONES.contains(&word.typed)) {
+            let reason = format!(
+                "“{}” is the name of more than one zone; write UTC or a name such as `Europe/Berlin` behind the time, or leave it out for your own zone.",
+                word.typed
+            );
+            return Err(TimeFault { reason });
+        }
     }
     Ok(mentions)
 }
@@ -119,7 +147,17 @@ fn cut(meaning: &Meaning, typed: &str, as_of: Timestamp) -> Result<TimeRange, Ti
 }
 
 impl Reader<'_> {
+    /// The expression that begins there. Where it names a zone, its clock times and days are those of that zone.
     fn meaning_at(&self, place: usize) -> Option<Meaning> {
+        let meaning = self.in_own_zone(place)?;
+        let named = (place..place + meaning.length).find_map(|at| zone(self.words.get(at)?.typed));
+        match named {
+            Some(zone) => Reader { words: self.words, now: self.now.with_time_zone(zone) }.in_own_zone(place),
+            None => Some(meaning),
+        }
+    }
+
+    fn in_own_zone(&self, place: usize) -> Option<Meaning> {
         self.between(place)
             .or_else(|| self.since(place))
             .or_else(|| self.rolling(place))
@@ -153,16 +191,18 @@ impl Reader<'_> {
             from = from.with().date(date).build().ok()?;
             to = to.with().date(date).build().ok()?;
         }
-        Some(Meaning { length, from, to })
+        Some(Meaning { moment: Moment::Window, length, from, to })
     }
 
-    /// `since A`.
+    /// `since A`, `since about A`.
     fn since(&self, place: usize) -> Option<Meaning> {
         if !at(self.words, place, "since") {
             return None;
         }
-        let (from, words, _) = self.point(place + 1, None)?;
-        Some(Meaning { length: 1 + words, from, to: self.now.clone() })
+        let about = self.phrase(place + 1, &["about", "around"]).unwrap_or(0);
+        let (from, words, _) = self.point(place + 1 + about, None)?;
+        let moment = Moment::Since(from.timestamp());
+        Some(Meaning { moment, length: 1 + about + words, from, to: self.now.clone() })
     }
 
     /// `now`, `last hour`, `past 30 minutes`, `last 2 days`.
@@ -170,7 +210,7 @@ impl Reader<'_> {
         if let Some(length) = self.phrase(place, &["right now", "now", "currently", "at the moment", "at this moment"])
         {
             let from = self.now.checked_sub(5.minutes()).ok()?;
-            return Some(Meaning { length, from, to: self.now.clone() });
+            return Some(Meaning { moment: Moment::Now, length, from, to: self.now.clone() });
         }
         let lead = self.phrase(
             place,
@@ -196,14 +236,15 @@ impl Reader<'_> {
             Err(_) => match split_amount(&next.folded) {
                 Some((amount, unit)) => {
                     let from = self.now.checked_sub(span(amount, unit)?).ok()?;
-                    return Some(Meaning { length: lead + 1, from, to: self.now.clone() });
+                    return Some(Meaning { moment: Moment::Window, length: lead + 1, from, to: self.now.clone() });
                 }
                 None => (1, place + lead),
             },
         };
         let unit = self.words.get(unit_place)?;
         let from = self.now.checked_sub(span(amount, &unit.folded)?).ok()?;
-        Some(Meaning { length: unit_place + 1 - place, from, to: self.now.clone() })
+        let length = unit_place + 1 - place;
+        Some(Meaning { moment: Moment::Window, length, from, to: self.now.clone() })
     }
 
     /// `last -5 hours`, `last 5 years`: a length was meant, and to answer for another would mislead.
@@ -239,6 +280,7 @@ impl Reader<'_> {
         };
         let middle = day.to_datetime(time).to_zoned_datetime(self.now.time_zone().clone()).ok()?;
         Some(Meaning {
+            moment: Moment::Instant(middle.timestamp()),
             length,
             from: middle.checked_sub(AROUND.minutes()).ok()?,
             to: middle.checked_add(AROUND.minutes()).ok()?,
@@ -258,7 +300,8 @@ impl Reader<'_> {
         ];
         let (phrase, from_hour, from_day, to_hour, to_day) =
             parts.into_iter().find(|part| at(self.words, place, part.0))?;
-        Some(Meaning { length: length(phrase), from: self.hour(from_day, from_hour)?, to: self.hour(to_day, to_hour)? })
+        let (from, to) = (self.hour(from_day, from_hour)?, self.hour(to_day, to_hour)?);
+        Some(Meaning { moment: Moment::Window, length: length(phrase), from, to })
     }
 
     /// `today`, `yesterday`, a weekday, a date, `this week`, `last week`.
@@ -266,11 +309,13 @@ impl Reader<'_> {
         let monday = self.now.date().nth_weekday(-1, Weekday::Monday).ok();
         let this_monday = if self.now.date().weekday() == Weekday::Monday { Some(self.now.date()) } else { monday };
         if let Some(length) = self.phrase(place, &["this week"]) {
-            return Some(Meaning { length, from: self.hour(this_monday?, 0)?, to: self.now.clone() });
+            let from = self.hour(this_monday?, 0)?;
+            return Some(Meaning { moment: Moment::Window, length, from, to: self.now.clone() });
         }
         let lead = self.phrase(place, &["on"]).unwrap_or(0);
         let (day, words) = self.day_at(place + lead)?;
-        Some(Meaning { length: lead + words, from: self.hour(day, 0)?, to: self.hour(day.tomorrow().ok()?, 0)? })
+        let (from, to) = (self.hour(day, 0)?, self.hour(day.tomorrow().ok()?, 0)?);
+        Some(Meaning { moment: Moment::Window, length: lead + words, from, to })
     }
 
     /// A day in words: `today`, `yesterday`, `the day before yesterday`, a weekday (the latest one), a date.

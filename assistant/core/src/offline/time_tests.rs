@@ -2,7 +2,7 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use proptest::prelude::*;
 
-use super::time::{asked, find_times};
+use super::time::{Moment, asked, find_times};
 use super::words::words;
 
 const ZONE: &str = "Europe/Berlin";
@@ -51,6 +51,14 @@ fn expressions_become_windows_in_the_askers_zone() {
             "tomorrow",
             "from 16:00 to 14:00 yesterday",
             "since 2027-01-01",
+            "at about 02:58 UTC",
+            "since about 18:39 UTC",
+            "around 01:49 UTC today",
+            "at 23:30 UTC",
+            "around 23:30 UTC yesterday",
+            "between 03:00 and 04:00 America/New_York",
+            "since 3pm UTC",
+            "at 3pm PST",
         ]
         .map(|text| format!("{text:<52} {}", read(text)))
         .join("\n")
@@ -101,4 +109,33 @@ proptest! {
         let times = find_times(&words, as_of, &TimeZone::get(ZONE).unwrap()).unwrap();
         prop_assert_eq!(times[0].range.seconds(), n as f64 * 3600.0);
     }
+}
+
+#[test]
+fn yesterday_is_as_long_as_the_clocks_made_it() {
+    for (zone, as_of, hours) in [
+        ("Europe/Berlin", "2026-03-30T10:00:00Z", 23.0),
+        ("Europe/Berlin", "2026-10-26T10:00:00Z", 25.0),
+        ("America/Los_Angeles", "2026-03-09T20:00:00Z", 23.0),
+        ("America/Los_Angeles", "2026-11-02T20:00:00Z", 25.0),
+        ("Australia/Lord_Howe", "2026-04-05T20:00:00Z", 24.5),
+        ("UTC", "2026-03-30T10:00:00Z", 24.0),
+    ] {
+        let zone = TimeZone::get(zone).unwrap();
+        let times = find_times(&words("why was J1 slow yesterday"), as_of.parse().unwrap(), &zone).unwrap();
+        assert_eq!(times[0].range.seconds(), hours * 3600.0, "{zone:?} {as_of}");
+    }
+}
+
+#[test]
+fn what_kind_of_time_was_named_is_kept() {
+    let zone = TimeZone::get("Europe/Berlin").unwrap();
+    let moment =
+        |text: &str| find_times(&words(text), "2026-05-04T10:00:00Z".parse().unwrap(), &zone).unwrap()[0].moment;
+    assert_eq!(moment("at about 02:58 UTC"), Moment::Instant("2026-05-04T02:58:00Z".parse().unwrap()));
+    assert_eq!(moment("around 01:49 UTC today"), Moment::Instant("2026-05-04T01:49:00Z".parse().unwrap()));
+    assert_eq!(moment("since about 18:39 UTC"), Moment::Since("2026-05-03T18:39:00Z".parse().unwrap()));
+    assert_eq!(moment("since 11:00"), Moment::Since("2026-05-04T09:00:00Z".parse().unwrap()));
+    assert_eq!(moment("right now"), Moment::Now);
+    assert_eq!(moment("yesterday"), Moment::Window);
 }

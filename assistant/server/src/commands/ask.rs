@@ -153,7 +153,7 @@ fn instant(text: &str) -> Result<Timestamp, CommandError> {
 }
 
 /// The principal: the one that was named, or the operator of a bundle's only tenant.
-fn choose_principal(
+pub(super) fn choose_principal(
     policies: &Policies,
     named: Option<&str>,
     is_bundle: bool,

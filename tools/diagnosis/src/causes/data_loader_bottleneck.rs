@@ -10,6 +10,7 @@ use sightline_model::{Component, DraftClaim, Relation, Stat, TimeRange};
 
 use crate::case::Case;
 use crate::cause::{Check, Finding, MIN_RELATIVE, Strength, Support};
+use crate::causes::host_to_device_bottleneck;
 use crate::clocks::Reason;
 use crate::level::{excursion, segments};
 use crate::pace::Onset;
@@ -31,6 +32,19 @@ const DIP_QUORUM: f64 = 0.8;
 pub(crate) const DIP_SHARE: f64 = 0.1;
 
 fn assess(case: &Case<'_>) -> Finding {
+    let timed = case.view(Signal::DataLoading).is_some() && case.view(Signal::StepTime).is_some();
+    if !timed && host_to_device_bottleneck::holds(case) {
+        let why = Sentence::new(
+            "Ruled out: batches are on their way to the GPUs over links that are full, so input is there.",
+        );
+        let links = case.view(Signal::PcieReceive).map(|view| view.evidence.id.clone());
+        return Finding::RuledOut(links.iter().fold(why, |why, id| why.cite(id)).claim());
+    }
+    judge(case)
+}
+
+/// Whether the job waits for its input, whatever makes it wait.
+pub(crate) fn judge(case: &Case<'_>) -> Finding {
     if let (Some(loading), Some(step)) = (case.view(Signal::DataLoading), case.view(Signal::StepTime)) {
         return by_timer(case, loading, step);
     }

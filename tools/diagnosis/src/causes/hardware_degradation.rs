@@ -50,6 +50,11 @@ impl Reported {
     }
 }
 
+/// Whether a GPU of the job reports harm.
+pub(crate) fn harmed(case: &Case<'_>) -> bool {
+    reported(case).harmful
+}
+
 /// Everything that the job's GPUs report.
 pub(crate) fn reported(case: &Case<'_>) -> Reported {
     let mut all = Reported::default();

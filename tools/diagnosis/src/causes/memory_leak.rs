@@ -35,6 +35,14 @@ struct Leak<'v, 'a> {
     out: Option<Onset<'a>>,
 }
 
+/// Whether memory grows without a stop.
+pub(crate) fn holds(case: &Case<'_>) -> bool {
+    [(Signal::MemoryUsed, 1.0), (Signal::HostMemoryAvailable, -1.0)]
+        .into_iter()
+        .filter_map(|(signal, sign)| Some((case.view(signal)?, sign)))
+        .any(|(view, sign)| view.members.iter().any(|m| drift(view, m, sign).is_some()))
+}
+
 fn assess(case: &Case<'_>) -> Finding {
     let views: Vec<(&View<'_>, f64)> = [(Signal::MemoryUsed, 1.0), (Signal::HostMemoryAvailable, -1.0)]
         .into_iter()

@@ -49,6 +49,12 @@ fn assess(case: &Case<'_>) -> Finding {
             Sentence::new(&text).entity(view.evidence, odd.entity).cite(&view.evidence.id).claim(),
         );
     }
+    if super::workload_imbalance::holds(case) {
+        let why = Sentence::new(
+            "Ruled out: the ranks wait for a different one of them at every moment, not for the network.",
+        );
+        return Finding::RuledOut(communication.map_or(why.clone(), |view| why.cite(&view.evidence.id)).claim());
+    }
     for view in collected {
         let risen: Vec<(&Member<'_>, f64)> = view
             .members

@@ -10,9 +10,9 @@ use sightline_model::{Component, DraftClaim, Entity, Evidence, Relation, Stat, T
 
 use crate::case::Case;
 use crate::cause::{Check, Finding, MIN_RELATIVE, OUTLIER_Z, Strength, Support};
-use crate::causes::hardware_degradation;
+use crate::causes::{driver_regression, hardware_degradation, pipeline_stage_imbalance, workload_imbalance};
 use crate::clocks::{Basis, LowClock, Reason, Side, distance};
-use crate::level::{excursion, segments};
+use crate::level::{excursion, may_leave, segments};
 use crate::pace::Onset;
 use crate::sentence::{Sentence, peers, stat, who};
 use crate::signal::Signal;
@@ -32,6 +32,9 @@ fn assess(case: &Case<'_>) -> Finding {
             "Ruled out as a cause of its own: the slow worker reports errors that tell why.",
         );
         return Finding::RuledOut(named.claim());
+    }
+    if let Some(text) = shared_by_more_than_one(case) {
+        return Finding::RuledOut(Sentence::new(text).claim());
     }
     if let Some(worst) = low.first() {
         return by_clock(case, worst, &low);
@@ -60,6 +63,18 @@ fn assess(case: &Case<'_>) -> Finding {
     Finding::RuledOut(why.claim())
 }
 
+/// Why the one that is last is no culprit of its own.
+fn shared_by_more_than_one(case: &Case<'_>) -> Option<&'static str> {
+    if driver_regression::cohort_is_slow(case) {
+        return Some("Ruled out: all nodes with the newest driver are slow, not one worker.");
+    }
+    if pipeline_stage_imbalance::holds(case) {
+        return Some("Ruled out: a whole block of ranks has been slower from the start, not one worker.");
+    }
+    workload_imbalance::holds(case)
+        .then_some("Ruled out: the last rank is another one at every moment; a slow worker stays the last.")
+}
+
 fn low_without_reason<'c, 'a>(case: &'c Case<'a>) -> Vec<&'c LowClock<'a>> {
     case.clocks.iter().filter(|c| c.reason == Reason::Unexplained).collect()
 }
@@ -73,8 +88,29 @@ pub(crate) fn unexplained(case: &Case<'_>) -> Option<Component> {
     standing_out(case).filter(|_| !explained).map(|(_, odd, _)| odd.component)
 }
 
+/// A rank that all others wait for, by its place in a view.
+#[derive(Clone, Debug)]
+pub(crate) struct StandingOut {
+    signal: Signal,
+    member: usize,
+    component: Component,
+    range: TimeRange,
+    onset: Option<Timestamp>,
+    depth: f64,
+    what: &'static str,
+}
+
 /// The rank that all others wait for, by the job's own timers, and what it does.
 pub(crate) fn standing_out<'c, 'a>(case: &'c Case<'a>) -> Option<(&'c View<'a>, OddOne<'a>, &'static str)> {
+    let found = case.found.standing_out.get_or_init(|| find_standing_out(case)).as_ref()?;
+    let view = case.view(found.signal)?;
+    let entity = view.members.get(found.member)?.entity;
+    let (component, evidence) = (found.component.clone(), view.evidence);
+    let odd = OddOne { entity, component, range: found.range, onset: found.onset, evidence, depth: found.depth };
+    Some((view, odd, found.what))
+}
+
+fn find_standing_out(case: &Case<'_>) -> Option<StandingOut> {
     [
         (Signal::ComputeTime, Direction::Rise, "computes longer per step than its peers"),
         (Signal::CommunicationTime, Direction::Fall, "waits less for the others than they wait for it"),
@@ -82,8 +118,16 @@ pub(crate) fn standing_out<'c, 'a>(case: &'c Case<'a>) -> Option<(&'c View<'a>, 
     .into_iter()
     .find_map(|(signal, direction, what)| {
         let view = case.view(signal)?;
-        let odd = odd_one(case, view, direction).filter(|odd| matters(case, view, odd))?;
-        Some((view, odd, what))
+        // Most ranks never differ by what would matter: a half of it is looked for.
+        let length = case.view(Signal::StepTime).and_then(|v| v.typical(case.window));
+        let least = match (length, view.typical(case.window)) {
+            (Some(step), Some(level)) if level > 0.0 => MIN_RELATIVE * step / level / 2.0,
+            _ => 0.0,
+        };
+        let odd = odd_beyond(case, view, direction, least).filter(|odd| matters(case, view, odd))?;
+        let member = view.members.iter().position(|m| m.entity == odd.entity)?;
+        let OddOne { component, range, onset, depth, .. } = odd;
+        Some(StandingOut { signal, member, component, range, onset, depth, what })
     })
 }
 
@@ -180,12 +224,20 @@ pub(crate) struct OddOne<'a> {
 
 /// The one member of a signal that is off its peers in the given direction; `None` when none or several are.
 pub(crate) fn odd_one<'a>(case: &Case<'a>, view: &View<'a>, direction: Direction) -> Option<OddOne<'a>> {
+    odd_beyond(case, view, direction, MIN_RELATIVE)
+}
+
+/// The same, where members that never differ from their peers by `least`, as a share, need not be looked at.
+fn odd_beyond<'a>(case: &Case<'a>, view: &View<'a>, direction: Direction, least: f64) -> Option<OddOne<'a>> {
     if view.members.len() < 3 {
         return None;
     }
     let ratios = ratio_to_peers(&view.members, view.step_ms);
     let mut found: Vec<OddOne<'a>> = Vec::new();
     for (member, ratio) in view.members.iter().zip(&ratios) {
+        if !may_leave(ratio, 1.0, direction, least.max(MIN_RELATIVE)) {
+            continue;
+        }
         let Some(off) = excursion(&segments(ratio, MIN_RELATIVE), 1.0, direction, MIN_RELATIVE, case.window) else {
             continue;
         };

@@ -1,6 +1,6 @@
 //! Reading metric files: every fault is reported, not only the first.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use serde::Deserialize;
 use sightline_model::{MetricKind, Unit};
@@ -216,6 +216,15 @@ fn index(metrics: Vec<Metric>, faults: &mut Vec<Fault>) -> Catalogue {
         }
     }
     Catalogue { metrics, by_id, by_stored, by_word }
+}
+
+pub(super) fn without(base: &Catalogue, ids: &BTreeSet<String>) -> Catalogue {
+    let mut metrics: Vec<Metric> = base.metrics.iter().filter(|metric| !ids.contains(&metric.id)).cloned().collect();
+    for metric in &mut metrics {
+        metric.same_as = metric.same_as.take().filter(|other| !ids.contains(other));
+    }
+    // Fewer metrics break no promise that all of them keep.
+    index(metrics, &mut Vec::new())
 }
 
 pub(super) fn with_aliases(

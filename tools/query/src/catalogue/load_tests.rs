@@ -118,3 +118,12 @@ fn aliases_of_unknown_metrics_and_of_ids_are_refused_with_a_hint() {
     ]);
     insta::assert_snapshot!("alias_faults", catalogue.with_aliases("bundle.toml", &aliases).unwrap_err().to_string());
 }
+
+#[test]
+fn a_catalogue_without_a_metric_knows_it_by_no_name_and_keeps_the_rest() {
+    let whole = Catalogue::builtin().unwrap();
+    let less = whole.without(&["sm_clock".to_owned()].into());
+    assert_eq!(less.metrics().count(), whole.metrics().count() - 1);
+    assert!(less.get("sm_clock").is_none() && less.by_stored("DCGM_FI_DEV_SM_CLOCK").is_none());
+    assert_eq!(less.get("gpu_temperature"), whole.get("gpu_temperature"));
+}

@@ -6,12 +6,16 @@ use jiff::{Timestamp, ZonedDateTime};
 
 use super::super::words::Word;
 
-/// A clock time at that place and how many words it takes: `15:00`, `3pm`, `3 pm`, `3:30pm`, `noon`, `midnight`.
+/// A clock time at that place and how many words it takes, with the zone behind it: `15:00`, `3pm`, `3 pm`, `3:30pm`, `noon`, `02:58 UTC`.
 pub(super) fn clock_time(words: &[Word<'_>], place: usize) -> Option<(Time, usize)> {
     let word = words.get(place)?.folded.as_str();
+    let alone = |time: Time| {
+        let zone_words = usize::from(words.get(place + 1).is_some_and(|word| zone(word.typed).is_some()));
+        (time, 1 + zone_words)
+    };
     match word {
-        "noon" => return Some((Time::new(12, 0, 0, 0).ok()?, 1)),
-        "midnight" => return Some((Time::midnight(), 1)),
+        "noon" => return Some(alone(Time::new(12, 0, 0, 0).ok()?)),
+        "midnight" => return Some(alone(Time::midnight())),
         _ => {}
     }
     let (digits, half, words_used) = if let Some(digits) = word.strip_suffix("pm") {
@@ -36,7 +40,18 @@ pub(super) fn clock_time(words: &[Word<'_>], place: usize) -> Option<(Time, usiz
         Some(offset) => hour % 12 + offset,
         None => hour,
     };
-    Some((Time::new(hour, minute, 0, 0).ok()?, words_used))
+    let zone_words = usize::from(words.get(place + words_used).is_some_and(|word| zone(word.typed).is_some()));
+    Some((Time::new(hour, minute, 0, 0).ok()?, words_used + zone_words))
+}
+
+/// A zone as it is written behind a clock time: `UTC`, or an IANA name. Abbreviations like CST are three zones in three countries, so they
+/// are none.
+pub(super) fn zone(word: &str) -> Option<TimeZone> {
+    match word {
+        "UTC" | "utc" | "Z" | "GMT" | "gmt" => Some(TimeZone::UTC),
+        name if name.contains('/') => TimeZone::get(name).ok(),
+        _ => None,
+    }
 }
 
 /// An ISO date.

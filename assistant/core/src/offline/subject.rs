@@ -1,0 +1,93 @@
+//! What a question about something unwell is about: a job, a service, a place in the cluster, or a name that may be any of them.
+
+use super::lexicon;
+use super::reading::{Named, Subject};
+use super::time::TimeMention;
+use super::words::{Word, any, at};
+
+/// Whether the question says that something is wrong, or asks whether it is.
+pub(super) fn is_symptom(words: &[Word<'_>]) -> bool {
+    let why = any(words, &["why", "root cause"]);
+    // `show the latency of chat` asks for a number, whatever it did.
+    let shows = words.first().is_some_and(|word| lexicon::SHOWS.contains(&word.folded.as_str()));
+    if shows && !why {
+        return false;
+    }
+    any(words, lexicon::SLOW)
+        || any(words, lexicon::UNWELL)
+        || (any(words, lexicon::SERVICE) && (why || any(words, lexicon::MOVED)))
+}
+
+/// What it is about; none when nothing says so.
+pub(super) fn subject(words: &[Word<'_>], job: bool, named: &Named, written: Option<&str>) -> Option<Subject> {
+    let names = |kinds: &[&str]| named.iter().any(|(kind, _)| kinds.contains(kind));
+    if job {
+        return Some(Subject::Job);
+    }
+    if names(&["service", "model", "pod"]) {
+        return Some(Subject::Service);
+    }
+    if any(words, lexicon::JOB) {
+        return Some(Subject::Job);
+    }
+    if any(words, lexicon::SERVICE) {
+        return Some(Subject::Service);
+    }
+    if names(&["node", "gpu", "cluster"]) || any(words, lexicon::PLACES) {
+        return Some(Subject::Host);
+    }
+    written.map(|_| Subject::Anything)
+}
+
+/// The name that was written for what is unwell: said to be a service or a model, else a word that is written like a name, else the word
+/// that stands where the subject does.
+pub(super) fn written_name(words: &[Word<'_>], times: &[TimeMention], named: &Named) -> Option<String> {
+    if let Some((_, name)) = named.iter().find(|(kind, _)| matches!(*kind, "service" | "model")) {
+        return Some(name.clone());
+    }
+    let in_time = |place: usize| times.iter().any(|t| (t.first..t.first + t.length).contains(&place));
+    let is_of_another = |word: &Word<'_>| named.iter().any(|(_, name)| name == word.typed);
+    let free = |place: usize, word: &Word<'_>| !in_time(place) && !is_of_another(word) && !is_vocabulary(word);
+    let like_a_name =
+        words.iter().enumerate().find(|(place, word)| free(*place, word) && is_written_like_a_name(word, *place));
+    if let Some((_, word)) = like_a_name {
+        return Some(word.typed.to_owned());
+    }
+    for lead in ["with", "of", "is", "was", "are", "did", "does", "do"] {
+        for place in (0..words.len()).filter(|place| at(words, *place, lead)) {
+            let next = if at(words, place + 1, "the") { place + 2 } else { place + 1 };
+            if let Some(word) = words.get(next).filter(|word| free(next, word)) {
+                return Some(word.typed.to_owned());
+            }
+        }
+    }
+    None
+}
+
+/// `PetSite`, `llama-70b`, `chat_v2`, `80609`, `Checkout` inside of a sentence; not `TTFT`.
+fn is_written_like_a_name(word: &Word<'_>, place: usize) -> bool {
+    let letters = || word.typed.chars().filter(|c| c.is_alphabetic());
+    let has_small = letters().any(char::is_lowercase);
+    let joined = word.typed.contains(['-', '_', ':', '/', '.']) && word.typed.chars().any(char::is_alphanumeric);
+    let mixed = word.typed.chars().any(|c| c.is_ascii_digit()) && letters().next().is_some();
+    let number = word.typed.len() >= 3 && word.typed.chars().all(|c| c.is_ascii_digit());
+    let inner_capital = word.typed.chars().skip(1).any(char::is_uppercase);
+    let capital = place > 0 && word.typed.chars().next().is_some_and(char::is_uppercase);
+    number || (has_small && (joined || mixed || inner_capital || capital))
+}
+
+/// Words that the question is made of, and that name nothing.
+fn is_vocabulary(word: &Word<'_>) -> bool {
+    let lists = [
+        lexicon::SLOW,
+        lexicon::UNWELL,
+        lexicon::SERVICE,
+        lexicon::MOVED,
+        lexicon::JOB,
+        lexicon::PLACES,
+        lexicon::ASKS,
+        lexicon::PLAIN,
+    ];
+    // A phrase's words are vocabulary too: `root cause`, `time to first token`.
+    lists.iter().any(|list| list.iter().any(|phrase| phrase.split(' ').any(|part| part == word.folded)))
+}

@@ -1,0 +1,35 @@
+//! Names in a question, held against those that were found.
+
+use sightline_tools::ToolOutput;
+
+use super::super::words::Word;
+
+/// The names of a kind of thing in what a look-up brought.
+pub(super) fn names(output: &ToolOutput, key: &str) -> Vec<String> {
+    let mut names: Vec<String> = Vec::new();
+    for name in output.evidence.iter().flat_map(|evidence| &evidence.rows).filter_map(|row| row.entity.get(key)) {
+        if !names.contains(name) {
+            names.push(name.clone());
+        }
+    }
+    names
+}
+
+/// The one of these names that the question is about: the one that was written out as a name, else the first that stands in it as words of
+/// its own, the longest where several begin there.
+pub(super) fn meant<'a>(words: &[Word<'_>], written: Option<&str>, names: &'a [String]) -> Option<&'a String> {
+    let same = |name: &&String| written.is_some_and(|written| name.eq_ignore_ascii_case(written));
+    if let Some(name) = names.iter().find(same) {
+        return Some(name);
+    }
+    let place = |name: &String| {
+        let name = name.to_lowercase();
+        let parts: Vec<&str> = name.split_whitespace().collect();
+        (0..words.len()).find(|place| {
+            !parts.is_empty()
+                && parts.iter().enumerate().all(|(n, part)| words.get(place + n).is_some_and(|w| w.folded == *part))
+        })
+    };
+    let placed = names.iter().filter_map(|name| Some((place(name)?, name)));
+    placed.min_by_key(|(place, name)| (*place, std::cmp::Reverse(name.len()))).map(|(_, name)| name)
+}

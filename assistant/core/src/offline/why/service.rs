@@ -1,0 +1,144 @@
+//! Why a service is slow or fails, or a model that one serves; and what a name means that may be either's or a job's.
+
+use jiff::tz::TimeZone;
+use jiff::{SignedDuration, Timestamp};
+use serde_json::{Value, json};
+use sightline_model::{AskedRange, Candidate, Outcome, TimeRange};
+use sightline_tools::ToolOutput;
+
+use super::super::draft;
+use super::super::plan::{MAX_CHOICES, call, finish, from_call, output};
+use super::super::reading::{Reading, Subject};
+use super::super::words::words;
+use super::names::{meant, names};
+use super::{job, looked_up, named_window, window};
+use crate::ports::{Ask, Draft, Gathered, ToolCall, Turn};
+
+/// How far before the window a name is looked for that nothing in the window has: as far back as a service's past is read.
+const PAST: SignedDuration = SignedDuration::from_hours(48);
+
+/// Under which kinds a service may be known, and the key of its name.
+const KINDS: [&str; 2] = ["service", "model"];
+
+pub(super) fn next(ask: &Ask, zone: &TimeZone, reading: &Reading, subject: Subject, gathered: &[Gathered]) -> Turn {
+    if let Some(result) = output(gathered, "job_correlation") {
+        return from_call(result, named_window(ask, zone, reading).map(|(_, asked)| asked));
+    }
+    let Some((range, asked)) = window(ask, zone, reading) else { return finish(draft::cannot_yet()) };
+    if let Some(result) = output(gathered, "service_correlation") {
+        return from_call(result, Some(asked));
+    }
+    let Some(listed) = looked_up(gathered, "service", false) else {
+        return Turn::Calls(first_calls(ask, reading, subject, range, gathered));
+    };
+    let written = reading.subject.as_deref();
+    let found = match listed {
+        Ok(found) => found,
+        // A list that is too long to be read needs no reading where the name is known.
+        Err(_) if reading.is_subject_named() => return correlate(written.unwrap_or_default(), range),
+        Err(sentence) => return finish(draft::call_failed(sentence, Some(asked))),
+    };
+    let models = looked_up(gathered, "model", false).and_then(Result::ok);
+    let mut known = names(found, "service");
+    known.extend(models.map(|found| names(found, "model")).unwrap_or_default());
+    let spoken = if reading.is_subject_named() { Vec::new() } else { words(&ask.text) };
+    if let Some(name) = meant(&spoken, written, &known) {
+        return correlate(name, range);
+    }
+    if let (Subject::Anything, Some(Ok(jobs))) = (subject, looked_up(gathered, "job", true))
+        && let Some(job) = job::exact(written, &names(jobs, "job"))
+    {
+        let named = named_window(ask, zone, reading).map(|(range, _)| range);
+        return call("job_correlation", job::arguments(job, named));
+    }
+    match (written, known.as_slice()) {
+        (Some(written), _) => by_name(ask, written, range, asked, gathered, &known),
+        (None, [only]) => correlate(only, range),
+        (None, []) => finish(Draft { time_range: Some(asked), ..draft::plain(Outcome::InsufficientData, NONE) }),
+        (None, several) => finish(which(ask, None, several)),
+    }
+}
+
+const NONE: &str = "No service and no model of yours was recorded in this window.";
+
+/// What is there in the window, and the job of that name where it may be one.
+fn first_calls(
+    ask: &Ask,
+    reading: &Reading,
+    subject: Subject,
+    range: TimeRange,
+    gathered: &[Gathered],
+) -> Vec<ToolCall> {
+    let mut calls: Vec<ToolCall> = KINDS.map(|kind| look_up(kind, None, range.from(), range)).into();
+    let is_new = looked_up(gathered, "job", true).is_none();
+    if let (Subject::Anything, Some(name), true) = (subject, &reading.subject, is_new) {
+        calls.push(job::look_up(ask, Some(name)));
+    }
+    calls
+}
+
+fn look_up(kind: &str, search: Option<&str>, from: Timestamp, range: TimeRange) -> ToolCall {
+    let mut arguments = json!({ "kind": kind, "from": from.to_string(), "to": range.to().to_string(), "limit": 1000 });
+    if let (Some(search), Some(object)) = (search, arguments.as_object_mut()) {
+        object.insert("search".to_owned(), json!(search));
+    }
+    ToolCall { tool: "find_entities".to_owned(), arguments }
+}
+
+fn correlate(name: &str, range: TimeRange) -> Turn {
+    let arguments: Value = json!({ "service": name, "from": range.from().to_string(), "to": range.to().to_string() });
+    call("service_correlation", arguments)
+}
+
+/// Nothing in the window goes by the name that was written: it is looked for in the days before, and near names are offered.
+fn by_name(
+    ask: &Ask,
+    written: &str,
+    range: TimeRange,
+    asked: AskedRange,
+    gathered: &[Gathered],
+    known: &[String],
+) -> Turn {
+    let from = range.from().checked_sub(PAST).unwrap_or(range.from());
+    let searched: Vec<Option<Result<&ToolOutput, &str>>> =
+        KINDS.iter().map(|kind| looked_up(gathered, kind, true)).collect();
+    if searched.iter().all(Option::is_none) {
+        return Turn::Calls(KINDS.map(|kind| look_up(kind, Some(written), from, range)).into());
+    }
+    let mut near: Vec<String> = Vec::new();
+    for (kind, found) in KINDS.iter().zip(searched) {
+        near.extend(found.and_then(Result::ok).map(|found| names(found, kind)).unwrap_or_default());
+    }
+    if let Some(name) = near.iter().find(|name| name.eq_ignore_ascii_case(written)) {
+        return correlate(name, range);
+    }
+    if near.is_empty() {
+        let sentence =
+            format!("There is no service, model or job `{}` among those you may see.", crate::ground::clean(written));
+        let suggestions = known.iter().take(MAX_CHOICES).map(|name| format!("Why is service {name} slow?")).collect();
+        return finish(Draft {
+            time_range: Some(asked),
+            suggestions,
+            ..draft::plain(Outcome::InsufficientData, &sentence)
+        });
+    }
+    finish(which(ask, Some(written), &near))
+}
+
+fn which(ask: &Ask, written: Option<&str>, names: &[String]) -> Draft {
+    let choices = names.iter().take(MAX_CHOICES).map(|name| Candidate {
+        label: name.clone(),
+        question: match written {
+            Some(written) => ask.text.replacen(written, name, 1),
+            None => format!("Why is service {name} slow?"),
+        },
+    });
+    let sentence = match written {
+        Some(written) => format!(
+            "`{}` is not the name of a service or a model among those you may see; which one do you mean?",
+            crate::ground::clean(written)
+        ),
+        None => "Which service do you mean?".to_owned(),
+    };
+    draft::clarify(&sentence, choices.collect())
+}

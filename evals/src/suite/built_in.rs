@@ -1,0 +1,146 @@
+//! The suite that ships: made from seeds, written as bundles, read again like any other suite.
+//!
+//! Each bundle is made anew, and written only where no bundle of the same content lies in the cache.
+
+use std::path::{Path, PathBuf};
+
+use sightline_engine::{Bundle, Writer, drop_database, export_rows};
+use sightline_fixtures::{Half, Recipe, Stretch, SuiteBundle, digest};
+use sightline_query::catalogue::LabelAliases;
+
+use super::{HELD_OUT, INCIDENT_FILE, Incident, Selection, SuiteError, TUNING, checked, parse};
+
+/// Changes whenever the same rows would be written into other files.
+const CACHE_VERSION: u32 = 1;
+
+/// Makes the bundles that are asked for below `root`, where they are not there yet, and reads them. `tell` hears of the progress.
+///
+/// # Errors
+/// When a bundle cannot be written, or none is asked for.
+pub async fn make(
+    writer: &Writer,
+    root: &Path,
+    selection: &Selection,
+    stretch: Stretch,
+    tell: &(dyn Fn(&str) + Sync),
+) -> Result<Vec<Incident>, SuiteError> {
+    let recipes: Vec<Recipe> = sightline_fixtures::suite()
+        .into_iter()
+        .filter(|recipe| selection.takes(&recipe.id, Some(name(recipe.half))))
+        .collect();
+    let count = recipes.len();
+    let mut incidents = Vec::new();
+    let mut next = recipes.into_iter().enumerate();
+    // The next bundle is made while the engine writes this one; more at once would only need more memory.
+    let mut making = next.next().map(|(_, recipe)| made(recipe, stretch));
+    while let Some(handle) = making.take() {
+        let bundle = handle.await.map_err(|error| SuiteError::BuiltIn(error.to_string()))?;
+        making = next.next().map(|(_, recipe)| made(recipe, stretch));
+        incidents.push(kept(writer, root, bundle).await?);
+        if incidents.len() % 10 == 0 || incidents.len() == count {
+            tell(&format!("· {} of {count} recorded incidents are made", incidents.len()));
+        }
+    }
+    checked(incidents, root)
+}
+
+fn made(recipe: Recipe, stretch: Stretch) -> tokio::task::JoinHandle<(SuiteBundle, u64)> {
+    tokio::task::spawn_blocking(move || {
+        let bundle = recipe.make(stretch);
+        let digest = digest(&bundle.rows);
+        (bundle, digest)
+    })
+}
+
+fn name(half: Half) -> &'static str {
+    match half {
+        Half::Tuning => TUNING,
+        Half::HeldOut => HELD_OUT,
+    }
+}
+
+/// The bundle in the cache, written if it is not there.
+async fn kept(writer: &Writer, root: &Path, (bundle, digest): (SuiteBundle, u64)) -> Result<Incident, SuiteError> {
+    let fault = |what: String| SuiteError::BuiltIn(format!("`{}`: {what}", bundle.id));
+    let truth = truth(&bundle).map_err(&fault)?;
+    let mut incident = parse(&truth).map_err(&fault)?;
+    let place = root.join(&bundle.id);
+    let dir = place.join(format!("{CACHE_VERSION}-{digest:016x}"));
+    // Written last, so that a folder with it is whole.
+    let last = dir.join(INCIDENT_FILE);
+    if std::fs::read_to_string(&last).is_ok_and(|there| there == truth) {
+        incident.dir = dir;
+        return Ok(incident);
+    }
+    clear(writer, &place).await.map_err(&fault)?;
+    export_rows(writer, &bundle.rows, &dir, &bundle.manifest).await.map_err(|error| fault(error.to_string()))?;
+    std::fs::write(&last, truth).map_err(|error| fault(error.to_string()))?;
+    incident.dir = dir;
+    Ok(incident)
+}
+
+/// Removes what an earlier version of a bundle left: its folder and the database it was loaded into.
+async fn clear(writer: &Writer, place: &Path) -> Result<(), String> {
+    let Ok(entries) = std::fs::read_dir(place) else { return Ok(()) };
+    let aliases = LabelAliases::builtin().map_err(|error| error.to_string())?;
+    let folders: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
+    for folder in folders {
+        if let Ok(bundle) = Bundle::open(&folder, &aliases) {
+            drop_database(writer, &bundle.database).await.map_err(|error| error.to_string())?;
+        }
+        std::fs::remove_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+    }
+    Ok(())
+}
+
+/// One `incident.toml` with every question of the bundle; one that is asked at another time or in another zone than the first says so.
+fn truth(bundle: &SuiteBundle) -> Result<String, String> {
+    let mut whole: Option<toml::Table> = None;
+    for question in &bundle.questions {
+        let text = question.to_toml().map_err(|error| error.to_string())?;
+        let mut table: toml::Table = toml::from_str(&text).map_err(|error| error.to_string())?;
+        let Some(whole) = whole.as_mut() else {
+            table.insert("id".to_owned(), bundle.id.clone().into());
+            table.insert("half".to_owned(), name(bundle.half).into());
+            whole = Some(table);
+            continue;
+        };
+        let own: Vec<(&str, toml::Value)> = ["as_of", "time_zone"]
+            .into_iter()
+            .filter_map(|key| Some((key, table.get(key)?.clone())))
+            .filter(|(key, value)| whole.get(*key) != Some(value))
+            .collect();
+        let Some(toml::Value::Array(mut questions)) = table.remove("question") else { continue };
+        for asked in questions.iter_mut().filter_map(toml::Value::as_table_mut) {
+            asked.extend(own.iter().map(|(key, value)| ((*key).to_owned(), value.clone())));
+        }
+        if let Some(all) = whole.get_mut("question").and_then(toml::Value::as_array_mut) {
+            all.extend(questions);
+        }
+    }
+    toml::to_string(&whole.unwrap_or_default()).map_err(|error| error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_truth_of_every_bundle_is_an_incident_file_with_all_its_questions() {
+        // One of each half is enough: the others are made the same way.
+        for recipe in sightline_fixtures::suite().into_iter().take(2) {
+            let mut bundle = recipe.make(Stretch::NONE);
+            let mut later = bundle.questions[0].clone();
+            later.as_of = "2027-01-01T00:00:00Z".parse().unwrap();
+            later.question = "And now?".to_owned();
+            bundle.questions.push(later);
+            let incident = parse(&truth(&bundle).unwrap()).unwrap();
+            assert_eq!((incident.id.as_str(), incident.half.as_deref()), (recipe.id.as_str(), Some(name(recipe.half))));
+            let asked = incident.questions;
+            assert_eq!(asked[0].text, bundle.questions[0].question);
+            assert_eq!(asked[0].as_of, Some(bundle.questions[0].as_of));
+            assert_eq!(asked[1].as_of.unwrap().to_string(), "2027-01-01T00:00:00Z");
+            assert_eq!(asked[1].time_zone, asked[0].time_zone);
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! `memory_pressure`: a service is at the end of its memory. Killed for want of it, at its limit, or suddenly much larger.
+
+use sightline_model::{Relation, Stat};
+
+use crate::cause::{Finding, Strength};
+use crate::sentence::stat;
+use crate::services::case::ServiceCase;
+use crate::services::role::Role;
+use crate::services::shift::{Shift, decimals};
+
+/// Working sets above this share of the limit leave the kernel reclaiming pages all the time.
+const NEAR_LIMIT: f64 = 0.9;
+
+pub(crate) fn assess(case: &ServiceCase<'_>) -> Finding {
+    if let Some(finding) = case.nothing_happened() {
+        return finding;
+    }
+    if let Some(killed) = case.worst(&[Role::OomKills]) {
+        let text = "Processes of {service} were killed for want of memory: {level} per step, {before} usually.";
+        return Finding::Supported(case.supported(Strength::Proof, killed, killed.sentence(text)));
+    }
+    let full = case.field().into_iter().find_map(|service| at_limit(case, service));
+    let restarted = case.worst(&[Role::Restarts]);
+    if let Some((memory, limit)) = full {
+        let of_limit = stat(limit.evidence, limit.entity, Stat::Median, None);
+        let of_memory = stat(memory.evidence, memory.entity, Stat::Max, Some(memory.stretch));
+        let bound = sightline_model::Quantity::Constant(NEAR_LIMIT);
+        let share = sightline_model::Quantity::Ratio(Box::new(of_memory.clone()), Box::new(of_limit.clone()));
+        let unit = memory.evidence.unit;
+        let digits = decimals(memory.level.abs());
+        let why = memory
+            .sentence("{service} is at its memory limit: {used} of {limit} in use.")
+            .number("used", of_memory, digits, unit)
+            .number("limit", of_limit, digits, unit)
+            .holds(share, Relation::AtLeast, bound);
+        let strength = if restarted.is_some() || case.worst(&[Role::MajorFaults]).is_some() {
+            Strength::Proof
+        } else {
+            Strength::Pattern
+        };
+        let mut support = case.supported(strength, memory, why);
+        support.claims.extend(restarted.map(|s| s.says().claim()));
+        return Finding::Supported(support);
+    }
+    if let Some(faults) = case.worst(&[Role::MajorFaults]) {
+        let text = "{service} reads back pages that it had to give up: page faults went from {before} to {level}.";
+        return Finding::Supported(case.supported(Strength::Pattern, faults, faults.sentence(text)));
+    }
+    if let Some(memory) = case.worst(&[Role::Memory]).filter(|s| s.level > s.usual.level) {
+        let cpu = case.changes(memory.service(), Role::Cpu).first().map_or(0.0, |s| s.score);
+        let strength = if memory.relative() >= 0.3 && memory.score > cpu { Strength::Pattern } else { Strength::Hint };
+        let text = "The memory that {service} uses went from {before} to {level}.";
+        return Finding::Supported(case.supported(strength, memory, memory.sentence(text)));
+    }
+    let subject = case.suspect().map_or(case.observations.service.as_str(), |s| s.service.as_str());
+    match case.series(subject, Role::Memory) {
+        Some(shift) => case.quiet(shift),
+        None => case.no_data("memory"),
+    }
+}
+
+/// The memory of a service near its limit in the stretch, which it was not before.
+fn at_limit<'c, 'a>(case: &'c ServiceCase<'a>, service: &str) -> Option<(&'c Shift<'a>, &'c Shift<'a>)> {
+    let stretch = case.stretch();
+    let memory = case.shifts.iter().filter(|s| s.role == Role::Memory && s.service() == service && s.near(stretch));
+    let limits = || case.shifts.iter().filter(|s| s.role == Role::MemoryLimit && s.service() == service);
+    memory
+        .filter_map(|m| {
+            let limit = limits().find(|l| l.entity.get("pod") == m.entity.get("pod")).or_else(|| limits().next())?;
+            let bound = NEAR_LIMIT * limit.level;
+            (limit.level > 0.0 && m.level >= bound && m.usual.level < bound).then_some((m, limit))
+        })
+        .max_by(|a, b| a.0.score.total_cmp(&b.0.score))
+}
