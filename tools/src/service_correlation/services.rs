@@ -61,7 +61,7 @@ pub(super) fn judged(
         runbooks: diagnosis.runbooks,
         choices: Vec::new(),
         suggestions: vec![
-            format!("which services had the highest latency?"),
+            "which services had the highest latency?".to_owned(),
             "what was deployed in this window?".to_owned(),
         ],
         evidence: file.into_evidence(),

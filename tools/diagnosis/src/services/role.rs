@@ -103,7 +103,7 @@ impl Role {
             }
             word => name.contains(word),
         };
-        let role = WORDS.iter().find(|(_, words)| words.iter().any(|w| has(w))).map(|(role, _)| *role)?;
+        let role = WORDS.iter().find(|(_, words)| words.iter().any(has)).map(|(role, _)| *role)?;
         let excluded = role != Self::MemoryLimit && NO_MEASUREMENT.iter().any(|word| name.contains(word));
         (!excluded).then_some(role)
     }
