@@ -161,6 +161,37 @@ pub(super) const SEEKS: &[&str] = &[
     "idle",
 ];
 
+/// Words of the field that are written like names and are none.
+pub(super) const FIELD: &[&str] = &[
+    "xid",
+    "sxid",
+    "nccl",
+    "infiniband",
+    "nvlink",
+    "nvswitch",
+    "pcie",
+    "cuda",
+    "mfu",
+    "nan",
+    "hbm",
+    "vllm",
+    "sglang",
+    "all-reduce",
+    "all-gather",
+    "reduce-scatter",
+    "data-loader",
+    "fine-tuning",
+    "pre-training",
+    "out-of-memory",
+    "end-to-end",
+    "400s",
+    "429s",
+    "500s",
+    "502s",
+    "503s",
+    "504s",
+];
+
 /// A service, or what only a service has.
 pub(super) const SERVICE: &[&str] = &[
     "service",

@@ -174,7 +174,9 @@ fn classify(
     if super::meaning::asks(words, has_metric, own, times) {
         return Class::Meaning;
     }
-    let ranks = any(words, lexicon::MOST) || any(words, lexicon::LEAST);
+    // `On most machines …. Who is holding it up?` ranks nothing.
+    let seeks = written.is_some_and(subject::is_joined_name) && any(words, lexicon::SEEKS);
+    let ranks = (any(words, lexicon::MOST) || any(words, lexicon::LEAST)) && !seeks;
     // Of a job, a word of slowness is enough; what lies beside it in the question is part of the story.
     if about == Some(Subject::Job) && any(words, lexicon::SLOW) {
         return Class::Why(Subject::Job);
@@ -220,6 +222,8 @@ fn classify(
     match about {
         Some(Subject::Job) if asks => Class::Why(Subject::Job),
         Some(Subject::Anything) if named => Class::Why(Subject::Anything),
+        // What is slow or fails goes by a word that only the look-up can tell from any other: `the shop's frontend`.
+        None if any(words, lexicon::SLOW) => Class::Why(Subject::Service),
         Some(Subject::Job | Subject::Service | Subject::Host | Subject::Anything) | None => Class::Other,
     }
 }
@@ -232,6 +236,7 @@ fn job(words: &[Word<'_>], times: &[TimeMention]) -> Option<String> {
         }
         if let Some(next) = words.get(place + 1)
             && !is_filler(&next.folded)
+            && !lexicon::SLOW.contains(&next.folded.as_str())
             && !in_time(times, place + 1)
         {
             return Some(next.typed.to_owned());
