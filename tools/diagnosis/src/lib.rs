@@ -21,6 +21,7 @@ mod pace;
 mod ranking;
 mod ranks;
 mod records;
+mod same_host;
 mod sentence;
 mod services;
 mod serving;
@@ -55,6 +56,7 @@ mod worlds_history;
 
 pub use cause::MIN_RELATIVE;
 pub use diagnose::{Diagnosis, Focus, diagnose, focus};
+pub use same_host::failed as run_failed;
 pub use knowledge::{
     CauseInfo, CompatFact, Entry, EntryKind, Knowledge, KnowledgeError, MAX_PASSAGE, Passage, Pitfall, Runbook,
     RunbookFault, Section, SiteRunbook, ThrottleBit, ThrottleFault, cause_info, compat_facts, parse_runbook, pitfalls,

@@ -31,6 +31,8 @@ pub(crate) struct World {
     pub(crate) drivers: Vec<&'static str>,
     /// Earlier runs, the latest last: their image and their step time.
     pub(crate) runs: Vec<(&'static str, f64)>,
+    /// All runs of the same name, the job among them: their nodes and how they ended.
+    pub(crate) siblings: Vec<(Vec<usize>, &'static str)>,
     /// The image that the job runs.
     pub(crate) image: &'static str,
     /// Attempts as minutes from, to; one over the whole time unless set.
@@ -67,6 +69,7 @@ impl World {
             others: Vec::new(),
             drivers: Vec::new(),
             runs: Vec::new(),
+            siblings: Vec::new(),
             image: "",
         };
         world.set(Signal::SmClock, |n, g, i| Some(1960.0 + 6.0 * noise(n, g, i) + g as f64));
@@ -168,6 +171,7 @@ impl World {
             others: self.others(),
             drivers: rows(evidence, "drivers"),
             history: rows(evidence, "history"),
+            siblings: self.siblings(),
             earlier: self.earlier(evidence),
             bus_ids,
         }
