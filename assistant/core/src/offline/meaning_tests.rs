@@ -49,6 +49,7 @@ fn questions_for_data_stay_what_they_are() {
         ("compare gpu power today and yesterday", Class::Compare),
         ("show xid errors of node atlas-n07 in the last 2 hours", Class::Logs),
         ("what is the meaning of life", Class::Other),
+        ("Why are requests slow?", Class::Why(Subject::Service)),
         ("what does the fox say", Class::Other),
         ("drain node atlas-n07", Class::Write),
     ] {
