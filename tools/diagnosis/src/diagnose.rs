@@ -6,13 +6,12 @@ use sightline_model::{DraftClaim, Outcome, TimeRange};
 
 use crate::case::{Case, list};
 use crate::cause::{Finding, Support};
-use crate::causes::{CHECKS, telemetry_artifact, telemetry_gap};
+use crate::causes::{CHECKS, compute_bound, telemetry_artifact, telemetry_gap};
 use crate::clocks::Reason;
 use crate::knowledge::cause_info;
 use crate::observation::{Observations, Placement};
 use crate::pace::Pace;
 use crate::ranking::Ranking;
-use crate::same_host;
 use crate::sentence::Sentence;
 use crate::signal::Signal;
 use crate::view::shift;
@@ -102,19 +101,12 @@ fn outcome(case: &Case<'_>, supported: &[(&'static str, Support)]) -> Outcome {
         (Pace::Slower(_) | Pace::Unknown, true) if gap => Outcome::InsufficientData,
         // It became slower, and nothing that is collected explains it.
         (Pace::Slower(_), true) => Outcome::InsufficientData,
-        // It failed, and nothing that is collected says why; or there is nothing yet that it could have left.
-        (Pace::Steady(_) | Pace::Unknown, true) if same_host::failed(&case.observations.job.state) || is_young(case) => {
-            Outcome::InsufficientData
-        }
+        // It died, and nothing says of what; or it is too young to be judged.
+        (Pace::Steady(_) | Pace::Unknown, true) if case.failed() || case.just_started() => Outcome::InsufficientData,
+        // Its GPUs do less than they did, and no timer of its own tells whether it became slower.
+        (Pace::Unknown, true) if compute_bound::does_less(case) => Outcome::InsufficientData,
         (Pace::Steady(_) | Pace::Unknown, true) => Outcome::NoFault,
     }
-}
-
-/// Less than this holds too few samples to know a pace by: ten at the exporter's default interval.
-const YOUNG_S: f64 = 300.0;
-
-fn is_young(case: &Case<'_>) -> bool {
-    case.window.seconds() < YOUNG_S
 }
 
 fn headline(case: &Case<'_>, outcome: Outcome, supported: &[(&'static str, Support)]) -> DraftClaim {
@@ -144,15 +136,16 @@ fn headline(case: &Case<'_>, outcome: Outcome, supported: &[(&'static str, Suppo
                 .cite(&s.evidence.id)
                 .claim(),
             Pace::Steady(_) | Pace::Unknown if is_gap(supported) => gap_headline(supported),
-            Pace::Steady(_) | Pace::Unknown if VITAL.into_iter().any(|s| case.view(s).is_some()) => {
-                let text = match same_host::failed(&case.observations.job.state) {
-                    true => "The job failed, and nothing that is collected says why.",
-                    false => "The job has run for too short a time to be judged: there are too few samples yet.",
-                };
-                let view = VITAL.into_iter().find_map(|s| case.view(s));
-                let job = case.observations.job.evidence.clone().or_else(|| view.map(|v| v.evidence.id.clone()));
-                job.iter().fold(Sentence::new(text), Sentence::cite).claim()
+            Pace::Steady(_) | Pace::Unknown if case.failed() => {
+                seen(case, "The job failed, but nothing that is collected says of what.")
             }
+            Pace::Steady(_) | Pace::Unknown if case.just_started() => {
+                seen(case, "The job has only just begun: its pace has no past yet to be compared with.")
+            }
+            Pace::Unknown if compute_bound::does_less(case) => seen(
+                case,
+                "The GPUs of the job do less than they did; without its step time it cannot be told whether it became slower.",
+            ),
             Pace::Steady(_) | Pace::Unknown => {
                 let missing: Vec<&str> =
                     VITAL.into_iter().filter(|s| case.view(*s).is_none()).map(Signal::words).collect();
@@ -167,6 +160,13 @@ fn headline(case: &Case<'_>, outcome: Outcome, supported: &[(&'static str, Suppo
             }
         },
     }
+}
+
+/// A sentence that rests on what is known of the job itself.
+fn seen(case: &Case<'_>, text: &str) -> DraftClaim {
+    let vital = VITAL.into_iter().find_map(|s| case.view(s)).map(|view| &view.evidence.id);
+    let cited = case.observations.job.evidence.as_ref().or(vital);
+    cited.into_iter().fold(Sentence::new(text), Sentence::cite).claim()
 }
 
 fn is_gap(supported: &[(&'static str, Support)]) -> bool {

@@ -38,6 +38,8 @@ mod diagnose_tests;
 #[cfg(test)]
 mod drawn_tests;
 #[cfg(test)]
+mod endings_tests;
+#[cfg(test)]
 mod halts_tests;
 #[cfg(test)]
 mod look_alikes_tests;

@@ -302,10 +302,15 @@ impl World {
         evidence.rows = self
             .events
             .iter()
-            .map(|(minute, kind, body)| EvidenceRow {
-                time: Some(at(*minute)),
-                fields: BTreeMap::from([("kind".to_owned(), kind.clone()), ("body".to_owned(), body.clone())]),
-                ..EvidenceRow::default()
+            .map(|(minute, kind, body)| {
+                // `kind@2` happened on the third node.
+                let (kind, on) = kind.split_once('@').map_or((kind.as_str(), None), |(k, n)| (k, Some(n)));
+                EvidenceRow {
+                    entity: on.map(|n| ("node".to_owned(), node(n.parse().unwrap()))).into_iter().collect(),
+                    time: Some(at(*minute)),
+                    fields: BTreeMap::from([("kind".to_owned(), kind.to_owned()), ("body".to_owned(), body.clone())]),
+                    ..EvidenceRow::default()
+                }
             })
             .collect();
         all.push((None, evidence));

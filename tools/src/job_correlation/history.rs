@@ -85,10 +85,10 @@ pub(super) fn first(context: &ToolContext<'_>, scope: &Scope, fetched: &[Fetched
     Ok(queries)
 }
 
-/// The drivers at the beginning: a node gets another one only while nothing runs on it.
+/// The drivers at the end: a node may get another one between two attempts of a job, and the last one is what it runs on now.
 fn drivers(context: &ToolContext<'_>, scope: &Scope) -> Option<Query> {
-    let (from, to) = (scope.range.from(), scope.range.to());
-    let range = TimeRange::new(from, to.min(moved(from, OF_DRIVERS))).filter(|_| !scope.placements.is_empty())?;
+    let (from, to) = (scope.range.from(), scope.window.to());
+    let range = TimeRange::new(from.max(moved(to, -OF_DRIVERS)), to).filter(|_| !scope.placements.is_empty())?;
     let of = vec![Dim::Node, Dim::Label(DRIVER.to_owned())];
     let shape = Shape::Distinct { of, limit: context.max_rows };
     Some(of_metric(scope, Signal::SmClock, "sm_clock", None, range, shape))
