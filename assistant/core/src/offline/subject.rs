@@ -14,7 +14,7 @@ pub(super) fn is_symptom(words: &[Word<'_>]) -> bool {
         return false;
     }
     // Who asks why of something that has a name, or of a service or a job, asks for a cause.
-    why || is_unwell(words)
+    why || is_unwell(words) || any(words, lexicon::SEEKS)
 }
 
 /// Whether words say that something is not as it should be.
@@ -47,6 +47,11 @@ pub(super) fn subject(words: &[Word<'_>], job: bool, named: &Named, written: Opt
         Some(_) => Some(Subject::Anything),
         None => any(words, lexicon::PLACES).then_some(Subject::Host),
     }
+}
+
+/// `ev-211`, `mig_job_3`: nobody writes an ordinary word so.
+pub(super) fn is_joined_name(name: &str) -> bool {
+    name.contains(['-', '_']) && name.chars().any(char::is_alphanumeric)
 }
 
 /// The name that was written for what is unwell: said to be a service or a model, else a word that is written like a name, else the word
