@@ -42,6 +42,8 @@ mod endings_tests;
 #[cfg(test)]
 mod halts_tests;
 #[cfg(test)]
+mod hosts_tests;
+#[cfg(test)]
 mod look_alikes_tests;
 #[cfg(test)]
 mod measurement_tests;
@@ -58,7 +60,6 @@ mod worlds_history;
 
 pub use cause::MIN_RELATIVE;
 pub use diagnose::{Diagnosis, Focus, diagnose, focus};
-pub use same_host::failed as run_failed;
 pub use knowledge::{
     CauseInfo, CompatFact, Entry, EntryKind, Knowledge, KnowledgeError, MAX_PASSAGE, Passage, Pitfall, Runbook,
     RunbookFault, Section, SiteRunbook, ThrottleBit, ThrottleFault, cause_info, compat_facts, parse_runbook, pitfalls,
@@ -66,6 +67,7 @@ pub use knowledge::{
 };
 pub use log_lines::{DecodedLine, KnownLine, LineClass, LineRole, decode_line, known_lines};
 pub use observation::{Attempt, EarlierRun, Job, Observations, Observed, OtherRun, Placement};
+pub use same_host::failed as run_failed;
 pub use services::{Call, Role, ServiceObservations, ServiceSeries, diagnose_service};
 pub use serving::{
     Grain, How, ServingObservations, ServingObserved, ServingSignal, Span, diagnose_serving, serving_focus,

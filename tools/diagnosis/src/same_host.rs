@@ -142,7 +142,9 @@ mod tests {
 
     #[test]
     fn states_of_several_schedulers_are_read() {
-        assert!(failed("FAILED") && failed("Failed") && failed("NODE_FAIL") && !failed("COMPLETED") && !failed("RUNNING"));
+        assert!(
+            failed("FAILED") && failed("Failed") && failed("NODE_FAIL") && !failed("COMPLETED") && !failed("RUNNING")
+        );
         assert!(ended_well("COMPLETED") && ended_well("Succeeded") && ended_well("Pass") && !ended_well("CANCELLED"));
     }
 }

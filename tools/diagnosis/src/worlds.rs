@@ -223,7 +223,10 @@ impl World {
             .map(|o| EvidenceRow {
                 entity: Entity::from([("job".to_owned(), o.job.clone())]),
                 time: Some(o.from),
-                fields: BTreeMap::from([("state".to_owned(), o.state.clone())]),
+                fields: BTreeMap::from([
+                    ("state".to_owned(), o.state.clone()),
+                    ("end".to_owned(), o.to.map(|to| to.to_string()).unwrap_or_default()),
+                ]),
                 ..EvidenceRow::default()
             })
             .collect();

@@ -89,7 +89,10 @@ fn row_of(run: &OtherRun) -> EvidenceRow {
     EvidenceRow {
         entity: Entity::from([("job".to_owned(), run.job.clone())]),
         time: Some(run.from),
-        fields: BTreeMap::from([("state".to_owned(), run.state.clone())]),
+        fields: BTreeMap::from([
+            ("state".to_owned(), run.state.clone()),
+            ("end".to_owned(), run.to.map(|to| to.to_string()).unwrap_or_default()),
+        ]),
         ..EvidenceRow::default()
     }
 }

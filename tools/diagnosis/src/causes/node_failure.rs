@@ -82,16 +82,8 @@ fn called_dead<'c, 'a>(case: &'c Case<'a>) -> Vec<(String, Timestamp, DraftClaim
 }
 
 /// How alerts call a node that is gone.
-const NODE_IS_DEAD: [&str; 8] = [
-    "nodedown",
-    "node down",
-    "node_down",
-    "no heartbeat",
-    "not responding",
-    "unreachable",
-    "notready",
-    "node failure",
-];
+const NODE_IS_DEAD: [&str; 8] =
+    ["nodedown", "node down", "node_down", "no heartbeat", "not responding", "unreachable", "notready", "node failure"];
 
 /// The first silent GPU of each silent node.
 pub(crate) fn silent_nodes<'a, 'b>(case: &'b Case<'a>) -> Vec<&'b Stopped<'a>> {
@@ -122,9 +114,7 @@ fn assess(case: &Case<'_>) -> Finding {
         down.iter().filter_map(|s| super::gpu_fell_off_bus::silence_claim(case, s)).collect();
     let dead: Vec<DraftClaim> = called_dead(case)
         .into_iter()
-        .filter(|(node, at, _)| {
-            down.iter().any(|s| s.placement.node == *node && *at >= shift(s.last.at, -LATER_MS))
-        })
+        .filter(|(node, at, _)| down.iter().any(|s| s.placement.node == *node && *at >= shift(s.last.at, -LATER_MS)))
         .map(|(_, _, claim)| claim)
         .take(2)
         .collect();

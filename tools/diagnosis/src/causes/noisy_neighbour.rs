@@ -119,9 +119,10 @@ const RECOVERY_MS: i64 = 180_000;
 /// Whether the job recovered when the other run ended; a job that is slow to the end of what was looked at did not.
 fn came_and_went(case: &Case<'_>, slowdown: &Slowdown<'_>, run: &OtherRun) -> bool {
     let recovered = slowdown.slow.to();
-    let went_on = case.view(slowdown.signal).and_then(View::span).is_some_and(|span| {
-        span.to().as_millisecond() - recovered.as_millisecond() >= 3 * slowdown.step_ms
-    });
+    let went_on = case
+        .view(slowdown.signal)
+        .and_then(View::span)
+        .is_some_and(|span| span.to().as_millisecond() - recovered.as_millisecond() >= 3 * slowdown.step_ms);
     let reach = RECOVERY_MS.max(3 * slowdown.step_ms);
     went_on && run.to.is_some_and(|to| (to.as_millisecond() - recovered.as_millisecond()).abs() <= reach)
 }
@@ -131,7 +132,9 @@ fn input_was_late(case: &Case<'_>) -> bool {
 }
 
 fn ended(runs: &sightline_model::Evidence, run: &OtherRun) -> DraftClaim {
-    Sentence::new("It ended at {end}, about when the job had its pace again.").quote("end", runs, run.row, "end").claim()
+    Sentence::new("It ended at {end}, about when the job had its pace again.")
+        .quote("end", runs, run.row, "end")
+        .claim()
 }
 
 struct Short {
