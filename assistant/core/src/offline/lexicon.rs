@@ -584,6 +584,9 @@ pub(super) const WRITES: &[&str] = &[
     "drop", "insert", "update", "patch", "upgrade", "evict", "requeue", "resubmit",
 ];
 
+/// A question that begins so wants a yes or a no.
+pub(super) const YES_OR_NO: &[&str] = &["was", "is", "were", "are", "did", "does", "do", "has", "have", "had"];
+
 /// Words that ask rather than command; a write word behind one of these is asked about, not commanded.
 pub(super) const ASKS: &[&str] = &[
     "why", "what", "when", "which", "who", "how", "did", "does", "do", "was", "is", "were", "are", "show", "list",
