@@ -11,7 +11,7 @@ use crate::cause::{Finding, Strength};
 use crate::serving::case::{Case, MIN_CHANGE};
 use crate::serving::causes::{Found, ServingCheck};
 use crate::serving::complaint::MIN_LATENCY;
-use crate::serving::say::{bounded, changed};
+use crate::serving::say::{bounded, changed, gone};
 use crate::serving::signal::ServingSignal as S;
 
 pub(crate) const CHECK: ServingCheck = ServingCheck { id: "queue_saturation", assess };
@@ -43,8 +43,10 @@ fn assess(case: &Case<'_>) -> Finding {
         return case.ruled_out("nothing is slower than usual", &[S::Waiting, S::QueueTime]);
     }
     // A mechanism more often than a reason, so that whatever explains it goes first.
-    let mut found = Found::by(case, main, Strength::Hint);
+    let gone = gone(case);
+    let mut found = Found::by(case, main, if gone.is_empty() { Strength::Hint } else { Strength::Pattern });
     found.magnitude = 1.0;
+    found.claims.extend(gone);
     if let Some(queue) = queue.as_ref().filter(|q| q.signal != main.signal) {
         found.claims.push(changed(queue).claim());
     }
