@@ -163,7 +163,9 @@ fn classify(words: &[Word<'_>], metric: &MetricMention, about: Option<Subject>, 
         return Class::Write;
     }
     let has_metric = !matches!(metric, MetricMention::None { .. });
-    if super::meaning::asks(words, has_metric, about == Some(Subject::Job), times) {
+    // What is unwell is somebody's, whether or not it has a name.
+    let own = about == Some(Subject::Job) || subject::is_unwell(words);
+    if super::meaning::asks(words, has_metric, own, times) {
         return Class::Meaning;
     }
     let ranks = any(words, lexicon::MOST) || any(words, lexicon::LEAST);

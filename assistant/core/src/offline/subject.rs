@@ -3,7 +3,7 @@
 use super::lexicon;
 use super::reading::{Named, Subject};
 use super::time::TimeMention;
-use super::words::{Word, any, at};
+use super::words::{Word, any, at, length};
 
 /// Whether the question says that something is wrong, or asks whether it is.
 pub(super) fn is_symptom(words: &[Word<'_>]) -> bool {
@@ -13,9 +13,15 @@ pub(super) fn is_symptom(words: &[Word<'_>]) -> bool {
     if shows && !why {
         return false;
     }
+    // Who asks why of something that has a name, or of a service or a job, asks for a cause.
+    why || is_unwell(words)
+}
+
+/// Whether words say that something is not as it should be.
+pub(super) fn is_unwell(words: &[Word<'_>]) -> bool {
     any(words, lexicon::SLOW)
         || any(words, lexicon::UNWELL)
-        || (any(words, lexicon::SERVICE) && (why || any(words, lexicon::MOVED)))
+        || (any(words, lexicon::SERVICE) && any(words, lexicon::MOVED))
 }
 
 /// What it is about; none when nothing says so.
@@ -33,10 +39,14 @@ pub(super) fn subject(words: &[Word<'_>], job: bool, named: &Named, written: Opt
     if any(words, lexicon::SERVICE) {
         return Some(Subject::Service);
     }
-    if names(&["node", "gpu", "cluster"]) || any(words, lexicon::PLACES) {
+    if names(&["node", "gpu", "cluster"]) {
         return Some(Subject::Host);
     }
-    written.map(|_| Subject::Anything)
+    // `is summarizer short of GPU capacity` is about what it names; `which GPU is slow` names nothing.
+    match written {
+        Some(_) => Some(Subject::Anything),
+        None => any(words, lexicon::PLACES).then_some(Subject::Host),
+    }
 }
 
 /// The name that was written for what is unwell: said to be a service or a model, else a word that is written like a name, else the word
@@ -53,15 +63,19 @@ pub(super) fn written_name(words: &[Word<'_>], times: &[TimeMention], named: &Na
     if let Some((_, word)) = like_a_name {
         return Some(word.typed.to_owned());
     }
-    for lead in ["with", "of", "is", "was", "are", "did", "does", "do"] {
+    let names_at = |place: usize| words.get(place).filter(|word| free(place, word)).map(|word| word.typed.to_owned());
+    for lead in lexicon::LEADS {
         for place in (0..words.len()).filter(|place| at(words, *place, lead)) {
-            let next = if at(words, place + 1, "the") { place + 2 } else { place + 1 };
-            if let Some(word) = words.get(next).filter(|word| free(next, word)) {
-                return Some(word.typed.to_owned());
+            let next = place + length(lead);
+            let next = if at(words, next, "the") { next + 1 } else { next };
+            if let Some(name) = names_at(next) {
+                return Some(name);
             }
         }
     }
-    None
+    // `make storefront slower`
+    let slow = words.iter().position(|word| lexicon::SLOW.contains(&word.folded.as_str()))?;
+    names_at(slow.checked_sub(1)?)
 }
 
 /// `PetSite`, `llama-70b`, `chat_v2`, `80609`, `Checkout` inside of a sentence; not `TTFT`.
