@@ -9,8 +9,8 @@ use crate::serving::case::Case;
 use crate::serving::change::Change;
 
 mod batching_inefficiency;
-mod cold_start;
 mod clocks;
+mod cold_start;
 mod gpu_saturation;
 mod kv_cache_pressure;
 mod memory_leak;

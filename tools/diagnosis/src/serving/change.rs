@@ -154,7 +154,9 @@ fn recurs(near: &Track<'_>, change: &Change<'_>, direction: Direction) -> bool {
     let (Some(first), length) = (near.points.first(), change.range.millis()) else { return false };
     let earlier = TimeRange::new(first.time, change.range.from());
     length <= BURST_MS
-        && earlier.and_then(|e| furthest(near, e, length, direction)).is_some_and(|level| reaches(level, change, direction))
+        && earlier
+            .and_then(|e| furthest(near, e, length, direction))
+            .is_some_and(|level| reaches(level, change, direction))
 }
 
 /// The level of the stretch of this length, within a range, that lies furthest in a direction.

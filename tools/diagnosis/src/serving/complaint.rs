@@ -47,7 +47,8 @@ impl<'a> Complaints<'a> {
     pub(crate) fn of(tracks: &Tracks<'a>, window: TimeRange) -> Self {
         let mut found = Self::default();
         // The time to first token holds the queue: where it is as usual, nobody feels the wait.
-        let is_felt = |s: &ServingSignal| *s != ServingSignal::QueueTime || !is_seen(tracks, ServingSignal::FirstToken, window);
+        let is_felt =
+            |s: &ServingSignal| *s != ServingSignal::QueueTime || !is_seen(tracks, ServingSignal::FirstToken, window);
         for signal in LATENCIES.into_iter().filter(is_felt) {
             found.look(tracks, signal, window);
         }
