@@ -281,6 +281,7 @@ fn a_queue_that_nobody_feels_is_no_fault() {
 fn replicas_that_went_away_are_no_surge_of_traffic() {
     let mut busy = World::healthy(2);
     busy.lose(1, T0).from(T0, S::Served, 2.0).from(T0, S::InterToken, 2.5).from(T0, S::Running, 4.0);
+    busy.from(T0, S::RequestLatency, 2.5).from(T0, S::QueueTime, 3.5).from(T0, S::FirstToken, 1.5);
     busy.with(S::SmActive, 0.55).bend(S::SmActive, |r, i, v| match (r, i >= T0) {
         (_, false) => v,
         (1, true) => 0.0,
@@ -292,10 +293,12 @@ fn replicas_that_went_away_are_no_surge_of_traffic() {
     assert!(judged.first().claims.iter().any(|c| c.text.starts_with("Fewer replicas")), "{:?}", judged.first().claims);
     let mut queued = World::healthy(2);
     queued.lose(1, T0).from(T0, S::Served, 1.7).to(T0, S::FirstToken, 30.0).to(T0, S::QueueTime, 29.0);
-    queued.to(T0, S::Waiting, 300.0);
+    queued.to(T0, S::Waiting, 300.0).from(T0, S::Running, 0.5);
     let judged = queued.diagnose();
     assert_cause(&judged, "queue_saturation", &["chat"], Some(T0));
-    assert_eq!(judged.status("traffic_surge"), "ruled_out");
+    for id in ["traffic_surge", "batching_inefficiency"] {
+        assert_eq!(judged.status(id), "ruled_out", "{id}");
+    }
 }
 
 /// A limit is set at a restart, so the restart is where it begins and not what it is.

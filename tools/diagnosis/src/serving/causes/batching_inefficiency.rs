@@ -38,6 +38,9 @@ fn assess(case: &Case<'_>) -> Finding {
     if case.complaint().is_none() {
         return case.ruled_out("nothing is slower than usual", &[S::Running, S::Waiting]);
     }
+    if !case.gone().is_empty() {
+        return case.ruled_out("fewer requests run because there are fewer replicas", &[S::Running]);
+    }
     let usage = case.typical(S::KvUsage);
     if usage.is_some_and(|usage| usage >= KV_ROOM) {
         return case.ruled_out("the batch is small because the KV cache is full", &[S::KvUsage]);
