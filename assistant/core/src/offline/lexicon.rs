@@ -89,6 +89,8 @@ pub(super) const UNWELL: &[&str] = &[
     "throttling",
     "starved",
     "starving",
+    "choppy",
+    "stuttering",
     "short of",
     "out of capacity",
     "overloaded",
@@ -282,6 +284,12 @@ pub(super) const MOVED: &[&str] = &[
     "bad",
     "so long",
     "too long",
+    "is up",
+    "are up",
+    "was up",
+    "crept up",
+    "creeps up",
+    "creeping up",
 ];
 
 /// A place in a cluster, asked for rather than named.

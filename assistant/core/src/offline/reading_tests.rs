@@ -68,6 +68,10 @@ fn services_are_told_from_jobs_and_from_numbers() {
         ("Why are requests slow?", None),
         ("What is wrong with service chat?", Some("chat")),
         ("Why did the latency of model qwen go up at 3pm?", Some("qwen")),
+        ("TTFT of embed is up since 09:33 but queue times are as before. Where does the time go?", Some("embed")),
+        ("Token latency of vision-11b has crept up. What limits it?", Some("vision-11b")),
+        ("qa-docs had 90 requests waiting after 09:20. Is the KV cache too small?", Some("qa-docs")),
+        ("What happened to the latency of dsk at about 08:42?", Some("dsk")),
     ] {
         let reading = reading(text);
         assert_eq!(reading.class, Class::Why(Subject::Service), "{text}");
@@ -78,6 +82,7 @@ fn services_are_told_from_jobs_and_from_numbers() {
         "is Checkout healthy",
         "what is wrong with 80609?",
         "why did frontend get slower at 14:10?",
+        "Streaming from sum-70b became choppy. What is the bottleneck?",
     ] {
         assert_eq!(class(text), Class::Why(Subject::Anything), "{text}");
     }
