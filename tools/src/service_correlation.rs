@@ -23,8 +23,9 @@ const NAME: &str = "service_correlation";
 #[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ServiceCorrelationArgs {
-    /// Or its model.
-    service: String,
+    /// Or its model; all services unless given.
+    #[serde(default)]
+    service: Option<String>,
     // An hour before the end unless given; what is not said in the schema is not paid for in every turn.
     #[serde(default)]
     from: Option<Instant>,
@@ -56,7 +57,7 @@ impl Tool for ServiceCorrelation {
             }
         };
         let mut queries = Vec::new();
-        if inventory.serves() {
+        if inventory.is_engine() {
             queries.extend(serving::queries(context, &inventory, rounds, fetched)?);
         }
         if inventory.is_traced_or_measured() {
@@ -80,7 +81,7 @@ impl Tool for ServiceCorrelation {
 
 /// An inference service is judged by its phases, any other by its spans and metrics; one that has both by both.
 fn judged(context: &ToolContext<'_>, inventory: &Inventory, fetched: &[Fetched]) -> Result<ToolOutput, ToolError> {
-    if !inventory.serves() {
+    if !inventory.is_engine() {
         return services::judged(context, inventory, fetched);
     }
     let engine = serving::judged(context, inventory, fetched)?;

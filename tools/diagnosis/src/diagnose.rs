@@ -10,7 +10,7 @@ use crate::causes::{CHECKS, compute_bound, telemetry_artifact, telemetry_gap};
 use crate::clocks::Reason;
 use crate::knowledge::cause_info;
 use crate::observation::{Observations, Placement};
-use crate::pace::Pace;
+use crate::pace::{Pace, Steady};
 use crate::ranking::Ranking;
 use crate::sentence::Sentence;
 use crate::signal::Signal;
@@ -95,6 +95,8 @@ fn outcome(case: &Case<'_>, supported: &[(&'static str, Support)]) -> Outcome {
     match (&case.pace, gpus_seen) {
         // Nothing about the GPUs, or a hole where the cause may hide.
         (_, false) => Outcome::InsufficientData,
+        // The job's own timer has no hole: it kept its pace whatever its GPUs' telemetry did.
+        (Pace::Steady(steady), true) if gap && kept_pace(case, steady) => Outcome::NoFault,
         (_, true) if gap && covered.is_some_and(|share| share < telemetry_gap::POOR_COVERAGE) => {
             Outcome::InsufficientData
         }
@@ -109,12 +111,28 @@ fn outcome(case: &Case<'_>, supported: &[(&'static str, Support)]) -> Outcome {
     }
 }
 
+/// Whether the pace is known over nearly all of the window.
+fn kept_pace(case: &Case<'_>, steady: &Steady<'_>) -> bool {
+    let Some(view) = case.view(steady.signal) else { return false };
+    let member = view.members.iter().find(|m| m.entity == steady.entity);
+    member.is_some_and(|m| telemetry_gap::cover(view, &m.samples, case.window).ratio() >= WHOLE)
+}
+
+/// The share of a window that a series without holes covers: scrapes fail now and then.
+const WHOLE: f64 = 0.9;
+
 fn headline(case: &Case<'_>, outcome: Outcome, supported: &[(&'static str, Support)]) -> DraftClaim {
     match (outcome, supported.first()) {
         (Outcome::Answered, Some((id, support))) => {
             let title = cause_info(id).map_or(*id, |i| i.title.as_str());
             let mut claim = support.why.clone();
             claim.text = format!("Most likely {title}: {}", claim.text);
+            claim
+        }
+        (Outcome::NoFault, Some((_, support))) if matches!(&case.pace, Pace::Steady(s) if is_gap(supported) && kept_pace(case, s)) =>
+        {
+            let mut claim = support.why.clone();
+            claim.text = format!("The job kept its pace, while {}", lower_first(&claim.text));
             claim
         }
         (Outcome::NoFault, Some((_, support))) if !is_gap(supported) => {

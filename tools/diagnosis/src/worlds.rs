@@ -33,6 +33,8 @@ pub(crate) struct World {
     pub(crate) drivers: Vec<&'static str>,
     /// Earlier runs, the latest last: their image and their step time.
     pub(crate) runs: Vec<(&'static str, f64)>,
+    /// All runs of the same name, the job among them: their nodes and how they ended.
+    pub(crate) siblings: Vec<(Vec<usize>, &'static str)>,
     /// The image that the job runs.
     pub(crate) image: &'static str,
     /// Attempts as minutes from, to; one over the whole time unless set.
@@ -70,6 +72,7 @@ impl World {
             others: Vec::new(),
             drivers: Vec::new(),
             runs: Vec::new(),
+            siblings: Vec::new(),
             image: "",
         };
         world.set(Signal::SmClock, |n, g, i| Some(1960.0 + 6.0 * noise(n, g, i) + g as f64));
@@ -171,6 +174,7 @@ impl World {
             others: self.others(),
             drivers: rows(evidence, "drivers"),
             history: rows(evidence, "history"),
+            siblings: self.siblings(),
             earlier: self.earlier(evidence),
             bus_ids,
         }
@@ -222,7 +226,10 @@ impl World {
             .map(|o| EvidenceRow {
                 entity: Entity::from([("job".to_owned(), o.job.clone())]),
                 time: Some(o.from),
-                fields: BTreeMap::from([("state".to_owned(), o.state.clone())]),
+                fields: BTreeMap::from([
+                    ("state".to_owned(), o.state.clone()),
+                    ("end".to_owned(), o.to.map(|to| to.to_string()).unwrap_or_default()),
+                ]),
                 ..EvidenceRow::default()
             })
             .collect();

@@ -44,7 +44,7 @@ const LINES_BEFORE: SignedDuration = SignedDuration::from_hours(2);
 const EVENTS_BEFORE: SignedDuration = SignedDuration::from_hours(24);
 
 /// The log lines that some cause reads: parts of a regular expression, any of which may occur.
-const LOG_PATTERN: [&str; 14] = [
+const LOG_PATTERN: [&str; 16] = [
     "Xid",
     "[Cc]heckpoint",
     "Got async event",
@@ -59,6 +59,8 @@ const LOG_PATTERN: [&str; 14] = [
     "not responding|blocked for more than",
     "SlowDown|slow requests|reduce your request rate",
     "failed to allocate memory",
+    "NODE FAILURE|NodeNotReady|marked down",
+    "(loss|grad|param|iteration).{0,60}\\b(NaN|nan|inf)\\b|\\b(NaN|nan) (loss|grad)",
 ];
 
 /// Counters of errors and flags of failures: they stand still in good health. One look over the whole window tells whether they did;

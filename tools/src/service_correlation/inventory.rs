@@ -35,7 +35,7 @@ const INFERENCE: [&str; 8] = [
 /// What there is about a service.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Inventory {
-    /// Its name, or its model's.
+    /// Its name, or its model's; empty where all services are looked at, since none was named.
     pub(super) name: String,
     /// The label that carries the name: `service`, or `model`.
     pub(super) dim: Dim,
@@ -70,9 +70,14 @@ impl Inventory {
         INFERENCE.iter().any(|metric| self.metrics.contains(*metric))
     }
 
+    /// Whether it is to be judged by the phases of an engine: of all services together no phase can be told.
+    pub(super) fn is_engine(&self) -> bool {
+        self.serves() && !self.name.is_empty()
+    }
+
     /// Whether anything that any service may have is recorded.
     pub(super) fn is_traced_or_measured(&self) -> bool {
-        self.spans || !self.serves()
+        self.spans || !self.is_engine()
     }
 
     /// The condition that a row is the service's.
@@ -111,7 +116,16 @@ pub(super) fn queries(args: &ServiceCorrelationArgs, context: &ToolContext<'_>) 
         if !context.may_read(dataset) {
             continue;
         }
-        let filter = Filter::Dim { dim, matches: Match::Eq(args.service.clone()) };
+        let Some(named) = &args.service else {
+            // Nothing was named: whatever goes by the name of a service.
+            if dim == Dim::Service {
+                let filter = Filter::Dim { dim, matches: Match::Present };
+                let of = if dataset == Dataset::Metrics { Dim::Metric } else { Dim::Service };
+                queries.push(distinct(context, dataset, range, Some(filter), vec![of]));
+            }
+            continue;
+        };
+        let filter = Filter::Dim { dim, matches: Match::Eq(named.clone()) };
         let of = if dataset == Dataset::Metrics { Dim::Metric } else { Dim::Service };
         queries.push(distinct(context, dataset, range, Some(filter.clone()), vec![of]));
         if dataset == Dataset::Metrics {
@@ -154,15 +168,16 @@ pub(super) fn read(
     fetched: &[Fetched],
 ) -> Result<Found, ToolError> {
     let (window, range) = windows(args, context)?;
+    let name = args.service.clone().unwrap_or_default();
     let mut inventory = Inventory {
-        name: args.service.clone(),
+        name: name.clone(),
         dim: Dim::Service,
         window,
         range,
         metrics: BTreeSet::new(),
         spans: false,
         replicas: Replicas { count: 1, ..Replicas::default() },
-        component: Component::from([("service".to_owned(), args.service.clone())]),
+        component: Component::from([("service".to_owned(), name.clone())]),
     };
     for one in fetched.iter().filter(|f| f.round == 0) {
         let table = Table::new(&one.result);
@@ -184,8 +199,8 @@ pub(super) fn read(
             let services: BTreeSet<&String> = rows.iter().filter_map(|r| r.entity.get("service")).collect();
             inventory.component = match (by_model, services.first()) {
                 (true, Some(only)) if services.len() == 1 => Component::from([("service".to_owned(), (*only).clone())]),
-                (true, _) => Component::from([("model".to_owned(), args.service.clone())]),
-                (false, _) => Component::from([("service".to_owned(), args.service.clone())]),
+                (true, _) => Component::from([("model".to_owned(), name.clone())]),
+                (false, _) => Component::from([("service".to_owned(), name.clone())]),
             };
             inventory.replicas = replicas(&rows);
         }
@@ -240,6 +255,7 @@ fn canonical(context: &ToolContext<'_>, stored: &str) -> String {
 
 /// No such service, or none that the asker may see: the same words for both.
 fn unknown(args: &ServiceCorrelationArgs, fetched: &[Fetched]) -> Result<ToolOutput, ToolError> {
+    let asked = args.service.as_deref().unwrap_or_default();
     let mut pieces = Vec::new();
     let mut known = Vec::new();
     for one in fetched.iter().filter(|f| of(f) != places()) {
@@ -254,11 +270,11 @@ fn unknown(args: &ServiceCorrelationArgs, fetched: &[Fetched]) -> Result<ToolOut
                 row
             }));
         }
-        let near = near("service", &args.service, &known);
+        let near = near("service", asked, &known);
         rows.retain(|row| row.entity.values().any(|v| near.contains(v)));
         pieces.push(evidence(one, NAME, pieces.len() + 1, Content::Rows(rows)));
     }
-    let near = near("service", &args.service, &known);
+    let near = near("service", asked, &known);
     let Some(first) = pieces.first() else {
         let health = "neither metrics nor spans may be read, so nothing can be said of a service".to_owned();
         return Ok(ToolOutput {
@@ -268,11 +284,13 @@ fn unknown(args: &ServiceCorrelationArgs, fetched: &[Fetched]) -> Result<ToolOut
         });
     };
     let key = first.labels.keys().next().cloned().unwrap_or_default();
-    let mut sentence = Sentence::new()
-        .say("no data: service ")
-        .value(&first.id, &key, &args.service)
-        .say(" has no samples and no spans in this window")
-        .compare(fact(&first.id, FactPath::Total), Relation::AtMost, Quantity::Constant(0.0));
+    let told = if asked.is_empty() {
+        Sentence::new().say("no data: no service has samples or spans in this window")
+    } else {
+        let sentence = Sentence::new().say("no data: service ").value(&first.id, &key, asked);
+        sentence.say(" has no samples and no spans in this window")
+    };
+    let mut sentence = told.compare(fact(&first.id, FactPath::Total), Relation::AtMost, Quantity::Constant(0.0));
     for (index, name) in near.iter().enumerate() {
         let holds = |e: &&sightline_model::Evidence| e.rows.iter().any(|r| r.entity.values().any(|v| v == name));
         let Some(piece) = pieces.iter().find(holds) else { continue };

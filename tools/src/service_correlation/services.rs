@@ -27,7 +27,16 @@ pub(super) fn queries(
 ) -> Result<Vec<Query>, ToolError> {
     match rounds {
         1 => Ok(plan::discovery(context, inventory)),
-        2 => Ok(plan::survey(context, inventory, fetched)?.into_iter().map(|wanted| wanted.query).collect()),
+        2 => {
+            let mut queries: Vec<Query> = Vec::new();
+            for wanted in plan::survey(context, inventory, fetched)? {
+                // Some queries serve two purposes.
+                if !queries.contains(&wanted.query) {
+                    queries.push(wanted.query);
+                }
+            }
+            Ok(queries)
+        }
         _ => Ok(Vec::new()),
     }
 }
@@ -42,12 +51,20 @@ pub(super) fn judged(
     let observations = file.observations(inventory);
     let mut diagnosis = diagnose_service(&observations);
     let mut data_health = file.notes.clone();
+    if inventory.name.is_empty() {
+        data_health.push("no service was named: all were looked at, beginning with what no other one calls".to_owned());
+    }
     data_health.append(&mut diagnosis.data_health);
     let vital: Vec<&str> = observations
         .series
         .iter()
         .filter(|s| matches!(s.role, Role::Latency | Role::Availability | Role::Errors))
-        .filter(|s| s.recent.series.iter().any(|series| series.entity.get("service") == Some(&inventory.name)))
+        .filter(|s| {
+            s.recent
+                .series
+                .iter()
+                .any(|series| inventory.name.is_empty() || series.entity.get("service") == Some(&inventory.name))
+        })
         .map(|s| s.recent.id.as_str())
         .collect();
     let shown: Vec<String> = vital.into_iter().map(str::to_owned).collect();

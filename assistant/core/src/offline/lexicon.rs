@@ -89,6 +89,8 @@ pub(super) const UNWELL: &[&str] = &[
     "throttling",
     "starved",
     "starving",
+    "choppy",
+    "stuttering",
     "short of",
     "out of capacity",
     "overloaded",
@@ -105,6 +107,91 @@ pub(super) const UNWELL: &[&str] = &[
     "happened to",
     "regressed",
     "regression",
+];
+
+/// Asks for a cause, a culprit or a verdict, whatever the symptom.
+pub(super) const SEEKS: &[&str] = &[
+    "why",
+    "cause",
+    "reason",
+    "culprit",
+    "responsible",
+    "at fault",
+    "to blame",
+    "bottleneck",
+    "what happened",
+    "what is going on",
+    "what's going on",
+    "what went wrong",
+    "what slowed",
+    "what made",
+    "what makes",
+    "what limits",
+    "what limited",
+    "what holds",
+    "what held",
+    "what is it waiting",
+    "what broke",
+    "what actually broke",
+    "what changed",
+    "did anything change",
+    "holding it up",
+    "holding it back",
+    "holds it up",
+    "holds it back",
+    "hurting",
+    "hurt",
+    "affected",
+    "affect",
+    "find the gpu",
+    "find the node",
+    "find the root",
+    "where is the time",
+    "where does the time",
+    "where is the fault",
+    "where does it come from",
+    "which hop",
+    "normal speed",
+    "running well",
+    "go any faster",
+    "believable",
+    "any slower",
+    "longer than",
+    "out of service",
+    "leak",
+    "overloaded",
+    "idle",
+];
+
+/// Words of the field that are written like names and are none.
+pub(super) const FIELD: &[&str] = &[
+    "xid",
+    "sxid",
+    "nccl",
+    "infiniband",
+    "nvlink",
+    "nvswitch",
+    "pcie",
+    "cuda",
+    "mfu",
+    "nan",
+    "hbm",
+    "vllm",
+    "sglang",
+    "all-reduce",
+    "all-gather",
+    "reduce-scatter",
+    "data-loader",
+    "fine-tuning",
+    "pre-training",
+    "out-of-memory",
+    "end-to-end",
+    "400s",
+    "429s",
+    "500s",
+    "502s",
+    "503s",
+    "504s",
 ];
 
 /// A service, or what only a service has.
@@ -197,6 +284,12 @@ pub(super) const MOVED: &[&str] = &[
     "bad",
     "so long",
     "too long",
+    "is up",
+    "are up",
+    "was up",
+    "crept up",
+    "creeps up",
+    "creeping up",
 ];
 
 /// A place in a cluster, asked for rather than named.
@@ -498,6 +591,9 @@ pub(super) const WRITES: &[&str] = &[
     "restart", "reboot", "kill", "delete", "drain", "cordon", "reset", "cancel", "stop", "scale", "deploy", "rollback",
     "drop", "insert", "update", "patch", "upgrade", "evict", "requeue", "resubmit",
 ];
+
+/// A question that begins so wants a yes or a no.
+pub(super) const YES_OR_NO: &[&str] = &["was", "is", "were", "are", "did", "does", "do", "has", "have", "had"];
 
 /// Words that ask rather than command; a write word behind one of these is asked about, not commanded.
 pub(super) const ASKS: &[&str] = &[

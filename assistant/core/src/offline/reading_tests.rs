@@ -68,6 +68,10 @@ fn services_are_told_from_jobs_and_from_numbers() {
         ("Why are requests slow?", None),
         ("What is wrong with service chat?", Some("chat")),
         ("Why did the latency of model qwen go up at 3pm?", Some("qwen")),
+        ("TTFT of embed is up since 09:33 but queue times are as before. Where does the time go?", Some("embed")),
+        ("Token latency of vision-11b has crept up. What limits it?", Some("vision-11b")),
+        ("qa-docs had 90 requests waiting after 09:20. Is the KV cache too small?", Some("qa-docs")),
+        ("What happened to the latency of dsk at about 08:42?", Some("dsk")),
     ] {
         let reading = reading(text);
         assert_eq!(reading.class, Class::Why(Subject::Service), "{text}");
@@ -78,6 +82,7 @@ fn services_are_told_from_jobs_and_from_numbers() {
         "is Checkout healthy",
         "what is wrong with 80609?",
         "why did frontend get slower at 14:10?",
+        "Streaming from sum-70b became choppy. What is the bottleneck?",
     ] {
         assert_eq!(class(text), Class::Why(Subject::Anything), "{text}");
     }
@@ -202,4 +207,15 @@ fn the_wordings_that_people_use_are_read_as_they_are_meant() {
         )
     });
     insta::assert_snapshot!(told.join("\n"));
+}
+
+/// Prints how each question of a file (one a line) is read: for a person who adds wordings.
+#[test]
+#[ignore = "prints; set QUESTIONS to a file"]
+fn print_how_questions_are_read() {
+    let text = std::fs::read_to_string(std::env::var("QUESTIONS").unwrap()).unwrap();
+    for line in text.lines() {
+        let read = reading(line);
+        println!("{:?} job={:?} subject={:?} metric={:?} | {line}", read.class, read.job, read.subject, read.metric);
+    }
 }

@@ -1,5 +1,7 @@
 //! The case as the checks see it: every change, the symptom of the service that was asked about, the suspects.
 
+use std::collections::BTreeMap;
+
 use jiff::{SignedDuration, Timestamp};
 use sightline_model::{Component, Evidence, TimeRange};
 
@@ -14,9 +16,32 @@ use crate::services::suspects::{Field, Suspect, Symptom};
 /// Sources may be a minute apart, steps longer; what began within five minutes began together.
 const COINCIDENCE: SignedDuration = SignedDuration::from_mins(5);
 
+/// The service that was asked about. Where none was named, users see what nobody else calls; of several such the one that is off the
+/// most; and where it is not known who calls whom, of all services.
+fn entry(observations: &ServiceObservations<'_>, graph: &Graph, shifts: &[Shift<'_>]) -> String {
+    if !observations.service.is_empty() {
+        return observations.service.clone();
+    }
+    let mut worst: BTreeMap<&str, f64> = BTreeMap::new();
+    let seen = [Role::Availability, Role::Errors, Role::OwnErrors, Role::Latency];
+    for shift in shifts.iter().filter(|s| seen.contains(&s.role) && !s.service().is_empty()) {
+        let score = if shift.is_change() { shift.score } else { 0.0 };
+        let there = worst.entry(shift.service()).or_insert(0.0);
+        *there = there.max(score);
+    }
+    let is_front = |service: &str| {
+        graph.callees(service).next().is_some() && !graph.callers(service).any(|caller| worst.contains_key(caller))
+    };
+    let front = |only: bool| worst.iter().filter(move |(service, _)| !only || is_front(service));
+    let most = |only: bool| front(only).max_by(|a, b| a.1.total_cmp(b.1)).map(|(service, _)| (*service).to_owned());
+    most(true).or_else(|| most(false)).unwrap_or_default()
+}
+
 /// The case.
 pub(crate) struct ServiceCase<'a> {
     pub(crate) observations: &'a ServiceObservations<'a>,
+    /// The service that was asked about, or the one that users see.
+    pub(crate) entry: String,
     pub(crate) graph: Graph,
     pub(crate) shifts: Vec<Shift<'a>>,
     /// What the service that was asked about shows; none when it is as it always is.
@@ -32,12 +57,13 @@ impl<'a> ServiceCase<'a> {
         let graph = Graph::new(&observations.calls);
         let shifts: Vec<Shift<'a>> =
             observations.series.iter().flat_map(|series| Shift::all(series, observations.window)).collect();
-        let field = Field { observations, shifts: &shifts, graph: &graph };
+        let entry = entry(observations, &graph, &shifts);
+        let field = Field { observations, entry: &entry, shifts: &shifts, graph: &graph };
         let own = field.symptom();
         let faint = own.is_none();
         let symptom = own.or_else(|| field.faint());
         let suspects = symptom.as_ref().map(|(kind, shift)| field.suspects(*kind, shift.stretch)).unwrap_or_default();
-        Self { observations, graph, shifts, symptom, faint, suspects }
+        Self { observations, entry, graph, shifts, symptom, faint, suspects }
     }
 
     /// The stretch in which it happens.
@@ -80,7 +106,7 @@ impl<'a> ServiceCase<'a> {
     /// Services that a cause of a resource may sit in: the suspect first, then what it calls; everything where nobody is known to
     /// call anybody.
     pub(crate) fn field(&self) -> Vec<&str> {
-        let Some(suspect) = self.suspect() else { return vec![self.observations.service.as_str()] };
+        let Some(suspect) = self.suspect() else { return vec![self.entry.as_str()] };
         let mut services = vec![suspect.service.as_str()];
         if self.graph.knows(&suspect.service) {
             services.extend(self.graph.callees(&suspect.service));
@@ -181,7 +207,7 @@ impl<'a> ServiceCase<'a> {
 
     /// "Not judged: … is not recorded": what a check needs and nobody collects.
     pub(crate) fn no_data(&self, what: &str) -> Finding {
-        let subject = self.suspect().map_or(self.observations.service.as_str(), |s| s.service.as_str());
+        let subject = self.suspect().map_or(self.entry.as_str(), |s| s.service.as_str());
         let text = format!("Not judged: {what} of {{service}} is not recorded in this window.");
         let sentence = match self.evidence_of(subject) {
             Some(evidence) => Sentence::new(&text).named("service", evidence, "service", subject),
@@ -200,7 +226,7 @@ impl<'a> ServiceCase<'a> {
         if self.symptom.is_some() {
             return None;
         }
-        let entry = &self.observations.service;
+        let entry = &self.entry;
         let judged =
             [Role::Availability, Role::Errors, Role::Latency].iter().find_map(|role| self.series(entry, *role));
         Some(match judged {

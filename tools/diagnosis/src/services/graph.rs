@@ -25,6 +25,10 @@ impl Graph {
         self.callees.get(service).into_iter().flatten().map(String::as_str)
     }
 
+    pub(crate) fn callers(&self, service: &str) -> impl Iterator<Item = &str> {
+        self.callers.get(service).into_iter().flatten().map(String::as_str)
+    }
+
     /// Whether anything is known about what this service calls or who calls it.
     pub(crate) fn knows(&self, service: &str) -> bool {
         self.callees.contains_key(service) || self.callers.contains_key(service)
@@ -53,6 +57,7 @@ mod tests {
         let graph = Graph::new(&[call("a", "b"), call("b", "c"), call("c", "a"), call("c", "c"), call("x", "a")]);
         assert_eq!(graph.behind("a"), BTreeSet::from(["a", "b", "c"]));
         assert_eq!(graph.callees("c").collect::<Vec<_>>(), ["a"]);
+        assert_eq!(graph.callers("a").collect::<Vec<_>>(), ["c", "x"]);
         assert!(graph.knows("x"));
         assert!(!graph.knows("z"));
     }

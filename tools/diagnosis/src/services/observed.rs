@@ -27,7 +27,7 @@ pub struct Call {
 /// Everything that is known about the services in the window.
 #[derive(Clone, Debug)]
 pub struct ServiceObservations<'a> {
-    /// The service that was asked about.
+    /// The service that was asked about; empty where none was named, and the one that users see is to be found.
     pub service: String,
     /// The window that was asked about.
     pub window: TimeRange,

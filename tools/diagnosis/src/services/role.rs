@@ -103,6 +103,10 @@ impl Role {
             }
             word => name.contains(word),
         };
+        // `load` alone is the load on a service; inside other names it is a node's run queue, or what is loaded.
+        if name == "load" {
+            return Some(Self::Requests);
+        }
         let role = WORDS.iter().find(|(_, words)| words.iter().any(has)).map(|(role, _)| *role)?;
         let excluded = role != Self::MemoryLimit && NO_MEASUREMENT.iter().any(|word| name.contains(word));
         (!excluded).then_some(role)
@@ -199,6 +203,10 @@ mod tests {
             ("error", Some(Role::Errors)),
             ("http_requests_failed_total", Some(Role::Errors)),
             ("workload", Some(Role::Requests)),
+            ("load", Some(Role::Requests)),
+            ("node_load1", None),
+            ("istio_requests", Some(Role::Requests)),
+            ("istio_request_duration", Some(Role::Latency)),
             ("service_requests", Some(Role::Requests)),
             ("cpu", Some(Role::Cpu)),
             ("container_cpu_usage_seconds_total", Some(Role::Cpu)),

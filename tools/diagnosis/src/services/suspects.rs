@@ -42,6 +42,7 @@ pub(crate) struct Suspect<'a> {
 /// The changes of the case, by service.
 pub(crate) struct Field<'a, 'b> {
     pub(crate) observations: &'b ServiceObservations<'a>,
+    pub(crate) entry: &'b str,
     pub(crate) shifts: &'b [Shift<'a>],
     pub(crate) graph: &'b Graph,
 }
@@ -51,7 +52,7 @@ impl<'a> Field<'a, '_> {
     /// no quick one.
     pub(crate) fn symptom(&self) -> Option<(Symptom, Shift<'a>)> {
         [Symptom::Errors, Symptom::Latency].into_iter().find_map(|symptom| {
-            let of_entry = self.of_service(&self.observations.service, symptom.roles());
+            let of_entry = self.of_service(self.entry, symptom.roles());
             let changed = of_entry.filter(|s| s.is_change());
             Some((symptom, changed.max_by(|a, b| a.score.total_cmp(&b.score))?.clone()))
         })
@@ -60,7 +61,7 @@ impl<'a> Field<'a, '_> {
     /// What shows behind the service although its own latency hardly moves: enough time to be a tenth of all that its requests take.
     /// A mean over all routes hides a slow one.
     pub(crate) fn faint(&self) -> Option<(Symptom, Shift<'a>)> {
-        let entry = self.observations.service.as_str();
+        let entry = self.entry;
         let field = self.graph.behind(entry);
         let metric = self.common_metric(Symptom::Latency, &field)?;
         let of_metric = || self.shifts.iter().filter(|s| s.evidence.id == metric && field.contains(s.service()));
@@ -79,7 +80,7 @@ impl<'a> Field<'a, '_> {
 
     /// Where it comes from, the likeliest first.
     pub(crate) fn suspects(&self, symptom: Symptom, stretch: TimeRange) -> Vec<Suspect<'a>> {
-        let entry = self.observations.service.as_str();
+        let entry = self.entry;
         let known = self.graph.knows(entry);
         let all: BTreeSet<&str> = self.shifts.iter().map(Shift::service).filter(|s| !s.is_empty()).collect();
         let field: BTreeSet<&str> =
@@ -132,8 +133,7 @@ impl<'a> Field<'a, '_> {
         let mut found = Vec::new();
         for (service, (amount, shift)) in &excess {
             let inherited: f64 = if known { self.graph.callees(service).map(of).sum() } else { 0.0 };
-            // Without a call graph nothing tells callers from callees but how far each is off its own level.
-            let own = if known { amount - inherited } else { shift.score.min(MOST) + self.strain(service, stretch) };
+            let own = if known { amount - inherited } else { self.weight(service, stretch) };
             if shift.is_change() && own > 0.0 {
                 found.push(Suspect { service: (*service).to_owned(), pod: None, own, shift: (*shift).clone() });
             }
@@ -186,13 +186,16 @@ impl<'a> Field<'a, '_> {
         if count == 0 { 1.0 } else { sum / f64::from(count) }
     }
 
-    /// How much a service's own resources are off, in units of [`MOST`].
-    fn strain(&self, service: &str, stretch: TimeRange) -> f64 {
-        let resources =
-            [Role::Cpu, Role::CpuThrottle, Role::Memory, Role::MajorFaults, Role::Disk, Role::NetworkErrors];
-        let changed = self.shifts.iter().filter(|s| s.service() == service && resources.contains(&s.role));
-        let worst = changed.filter(|s| s.is_change() && s.near(stretch)).map(|s| s.score.min(MOST)).reduce(f64::max);
-        worst.unwrap_or(0.0)
+    /// How much is off at a service, over all that is recorded of it: where it is not known who calls whom, nothing else tells callers
+    /// from callees. A caller is off by less than what it waits for, and its resources not at all; each kind of series counts by the
+    /// logarithm of its score, so that several kinds say more than one that is off the scale.
+    fn weight(&self, service: &str, stretch: TimeRange) -> f64 {
+        let near = || self.shifts.iter().filter(|s| s.service() == service && s.is_change() && s.near(stretch));
+        let worst = |roles: &[Role]| {
+            let scores = near().filter(|s| roles.contains(&s.role)).map(|s| s.score);
+            scores.reduce(f64::max).map_or(0.0, f64::ln_1p)
+        };
+        KINDS.iter().map(|roles| worst(roles)).sum()
     }
 
     /// The pod that is off while the other pods of the service are well.
@@ -228,8 +231,18 @@ const QUIET: f64 = 2.0;
 /// The share of the asked service's time from which something behind it matters to it.
 const FAINT: f64 = 0.1;
 
-/// Scores above this say the same.
-const MOST: f64 = 50.0;
+/// Kinds of series that say different things of a service. Its traffic is its callers' doing.
+const KINDS: [&[Role]; 9] = [
+    &[Role::Latency, Role::OwnTime],
+    &[Role::Availability, Role::Errors, Role::OwnErrors],
+    &[Role::Cpu, Role::CpuThrottle],
+    &[Role::Memory, Role::MajorFaults],
+    &[Role::Disk],
+    &[Role::NetworkErrors],
+    &[Role::Network],
+    &[Role::Restarts, Role::OomKills],
+    &[Role::ErrorLines],
+];
 
 /// How many spans the stretch of a series rests on.
 fn samples_in(shift: &Shift<'_>) -> f64 {

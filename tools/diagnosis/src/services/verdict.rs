@@ -35,7 +35,7 @@ pub fn diagnose_service(observations: &ServiceObservations<'_>) -> Diagnosis {
 fn outcome(case: &ServiceCase<'_>, supported: &[(&'static str, Support)]) -> Outcome {
     let judged = [Role::Latency, Role::Availability, Role::Errors, Role::OwnErrors]
         .iter()
-        .any(|role| case.series(&case.observations.service, *role).is_some());
+        .any(|role| case.series(&case.entry, *role).is_some());
     match (&case.symptom, supported.is_empty()) {
         (Some(_), false) => Outcome::Answered,
         // It changed, and nothing that is recorded says where it comes from; or nothing is recorded.
@@ -46,7 +46,7 @@ fn outcome(case: &ServiceCase<'_>, supported: &[(&'static str, Support)]) -> Out
 }
 
 fn headline(case: &ServiceCase<'_>, outcome: Outcome, supported: &[(&'static str, Support)]) -> DraftClaim {
-    let entry = &case.observations.service;
+    let entry = &case.entry;
     let named = |text: &str| match case.evidence_of(entry) {
         Some(evidence) => Sentence::new(text).named("service", evidence, "service", entry),
         None => Sentence::new(&text.replace("{service}", "the service")),

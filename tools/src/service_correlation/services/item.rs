@@ -19,21 +19,62 @@ pub(super) enum How {
     Counter(String),
     /// The catalogue's histogram: the mean of what it observed.
     Mean(String),
+    /// The catalogue's counter of requests: the share of them that carries a status of failure under this label.
+    FailedShare { metric: String, status: String },
+}
+
+/// One of the queries that a metric takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Part {
+    pub(super) part: MetricPart,
+    /// Whether only what carries a status of failure is read.
+    pub(super) failed: bool,
+}
+
+impl Part {
+    const fn all(part: MetricPart) -> Self {
+        Self { part, failed: false }
+    }
+}
+
+/// How a label says that a request failed on the server's side: HTTP's 5xx, or a word. What the client did wrong (4xx) is no failure.
+const FAILED: &str = "^(5[0-9xX]{2}|[eE]rror|ERROR|STATUS_CODE_ERROR|[fF]ailed|[fF]ailure)$";
+
+/// Labels that carry the status of a request, in the spellings of Istio, Prometheus clients and OpenTelemetry.
+pub(super) const STATUS: [&str; 7] = [
+    "response_code",
+    "status_code",
+    "status",
+    "code",
+    "http_status_code",
+    "http_response_status_code",
+    "http.response.status_code",
+];
+
+/// Whether a text is the status of a request: three digits as HTTP has them, or a word for how it ended.
+pub(super) fn is_status(text: &str) -> bool {
+    let digits = text.len() == 3 && text.starts_with(|c: char| ('1'..='5').contains(&c));
+    let http = digits && text.chars().skip(1).all(|c| c.is_ascii_digit() || c.eq_ignore_ascii_case(&'x'));
+    http || ["ok", "success", "error", "failed", "failure", "status_code_ok", "status_code_error", "status_code_unset"]
+        .iter()
+        .any(|word| text.eq_ignore_ascii_case(word))
 }
 
 impl How {
     /// The parts to query.
-    pub(super) fn parts(&self) -> &'static [MetricPart] {
+    pub(super) fn parts(&self) -> &'static [Part] {
+        const SAMPLES: Part = Part::all(MetricPart::Samples);
         match self {
-            Self::Gauge(_) | Self::Unknown(_) | Self::Counter(_) => &[MetricPart::Samples],
-            Self::Mean(_) => &[MetricPart::Sum, MetricPart::Count],
+            Self::Gauge(_) | Self::Unknown(_) | Self::Counter(_) => &[SAMPLES],
+            Self::Mean(_) => &[Part::all(MetricPart::Sum), Part::all(MetricPart::Count)],
+            Self::FailedShare { .. } => &[SAMPLES, Part { part: MetricPart::Samples, failed: true }],
         }
     }
 
     pub(super) fn aggregation(&self) -> Aggregation {
         match self {
             Self::Gauge(_) | Self::Unknown(_) => Aggregation::Avg,
-            Self::Counter(_) | Self::Mean(_) => Aggregation::Increase,
+            Self::Counter(_) | Self::Mean(_) | Self::FailedShare { .. } => Aggregation::Increase,
         }
     }
 }
@@ -80,10 +121,17 @@ pub(super) struct Item {
 
 impl Item {
     /// The query for one part of it, in steps of this length.
-    pub(super) fn query(&self, context: &ToolContext<'_>, part: MetricPart, range: TimeRange, step_ms: u64) -> Query {
+    pub(super) fn query(&self, context: &ToolContext<'_>, part: Part, range: TimeRange, step_ms: u64) -> Query {
         let mut filters = self.level.filters();
         let metric = match &self.how {
             How::Gauge(id) | How::Counter(id) | How::Mean(id) => Some(id.clone()),
+            How::FailedShare { metric, status } => {
+                if part.failed {
+                    let failed = Match::Regex(FAILED.to_owned());
+                    filters.push(Filter::Dim { dim: Dim::Label(status.clone()), matches: failed });
+                }
+                Some(metric.clone())
+            }
             How::Unknown(stored) => {
                 filters.push(Filter::Dim { dim: Dim::Metric, matches: Match::Eq(stored.clone()) });
                 None
@@ -99,13 +147,40 @@ impl Item {
             aggregation: self.how.aggregation(),
             limit: context.max_rows,
         };
-        Query { dataset: Dataset::Metrics, metric, part, range, filters, placement: None, threshold: None, shape }
+        Query {
+            dataset: Dataset::Metrics,
+            metric,
+            part: part.part,
+            range,
+            filters,
+            placement: None,
+            threshold: None,
+            shape,
+        }
     }
 }
 
-/// The metrics to look at, each once, from the stored names there are: the likeliest to tell something first.
-pub(super) fn items(context: &ToolContext<'_>, names: &BTreeMap<String, BTreeSet<Level>>) -> Vec<Item> {
+/// The catalogue's counters of requests among these metrics, whose status may tell failures.
+pub(super) fn request_counters(context: &ToolContext<'_>, metrics: &BTreeSet<String>) -> Vec<String> {
+    let counts = |id: &&String| {
+        let metric = context.catalogue.get(id);
+        metric.is_some_and(|m| m.kind() == MetricKind::Counter) && Role::of(id) == Some(Role::Requests)
+    };
+    metrics.iter().filter(counts).cloned().collect()
+}
+
+/// The metrics to look at, each once, from the stored names there are and the labels that carry the status of counters of requests:
+/// the likeliest to tell something first.
+pub(super) fn items(
+    context: &ToolContext<'_>,
+    names: &BTreeMap<String, BTreeSet<Level>>,
+    statuses: &BTreeMap<String, String>,
+) -> Vec<Item> {
     let mut found: BTreeSet<Item> = BTreeSet::new();
+    for (metric, status) in statuses {
+        let how = How::FailedShare { metric: metric.clone(), status: status.clone() };
+        found.insert(Item { role: Role::Errors, how, level: Level::Service });
+    }
     for (stored, levels) in names {
         let Some((role, how)) = told(context, stored) else { continue };
         let by_pod = matches!(

@@ -3,12 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::SignedDuration;
-use sightline_model::{Aggregation, Dataset, Dim, TimeRange};
+use sightline_model::{Aggregation, Dataset, Dim, EvidenceRow, TimeRange};
 use sightline_query::{Align, Filter, Match, MetricPart, Order, Query, Shape};
 
+use crate::absence::distinct_rows;
 use crate::reading::{Table, read_rank};
 use crate::service_correlation::inventory::Inventory;
-use crate::service_correlation::services::item::{Item, Level, items};
+use crate::service_correlation::services::item::{Item, Level, Part, STATUS, is_status, items, request_counters};
 use crate::tool::{Fetched, ToolContext, ToolError};
 
 /// How much before the window is read in fine steps too, at least and at most: a level just before it.
@@ -47,7 +48,7 @@ const SEVERE: [&str; 20] = [
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Purpose {
     /// A metric: its past, or the window.
-    Metric { item: Item, part: MetricPart, past: bool },
+    Metric { item: Item, part: Part, past: bool },
     /// Durations or numbers of spans by service.
     Spans { by_pod: bool, counted: bool, past: bool },
     /// Whole traces of a sample.
@@ -103,6 +104,12 @@ pub(super) fn discovery(context: &ToolContext<'_>, inventory: &Inventory) -> Vec
             let filters = vec![named, without, present(Dim::Label("pod".to_owned()))];
             queries.push(query(Dataset::Metrics, range, filters, Shape::Distinct { of, limit }));
         }
+        for metric in request_counters(context, &inventory.metrics) {
+            let of = STATUS.map(|key| Dim::Label(key.to_owned())).to_vec();
+            let mut statuses = query(Dataset::Metrics, range, Vec::new(), Shape::Distinct { of, limit });
+            statuses.metric = Some(metric);
+            queries.push(statuses);
+        }
     }
     if context.may_read(Dataset::Spans) {
         let shape = Shape::Rank {
@@ -121,6 +128,8 @@ pub(super) fn discovery(context: &ToolContext<'_>, inventory: &Inventory) -> Vec
 pub(super) struct Discovered {
     /// Stored names, with what their series are told apart by.
     pub(super) names: BTreeMap<String, BTreeSet<Level>>,
+    /// Counters of requests, with the label that carries the status.
+    pub(super) statuses: BTreeMap<String, String>,
     /// The most series of one metric.
     pub(super) series: u64,
     /// Services by name.
@@ -140,9 +149,10 @@ impl Discovered {
         let mut found = Self::default();
         let asked = discovery(context, inventory);
         for one in fetched.iter().filter(|f| asked.contains(f.query.query())) {
-            match &one.query.query().shape {
-                Shape::Distinct { of, .. } => found.names(one, of.contains(&Dim::Service))?,
-                Shape::Rank { .. } => {
+            match (&one.query.query().shape, &one.query.query().metric) {
+                (Shape::Distinct { .. }, Some(metric)) => found.status(metric, &distinct_rows(one)?),
+                (Shape::Distinct { of, .. }, None) => found.names(one, of.contains(&Dim::Service))?,
+                (Shape::Rank { .. }, _) => {
                     for ranked in read_rank(one, &[Dim::Service, Dim::Pod], Aggregation::Count)? {
                         let Some(service) = ranked.entity.get("service") else { continue };
                         found.services.insert(service.clone());
@@ -152,10 +162,21 @@ impl Discovered {
                         found.spans = found.spans.saturating_add(ranked.count);
                     }
                 }
-                Shape::Series { .. } | Shape::Samples { .. } | Shape::Rows { .. } | Shape::LabelKeys { .. } => {}
+                (Shape::Series { .. } | Shape::Samples { .. } | Shape::Rows { .. } | Shape::LabelKeys { .. }, _) => {}
             }
         }
         Ok(found)
+    }
+
+    /// The label under which every value is a status.
+    fn status(&mut self, metric: &str, rows: &[EvidenceRow]) {
+        let key = STATUS.into_iter().find(|key| {
+            let mut values = rows.iter().filter_map(|row| row.entity.get(*key)).filter(|v| !v.is_empty()).peekable();
+            values.peek().is_some() && values.all(|value| is_status(value))
+        });
+        if let Some(key) = key {
+            self.statuses.insert(metric.to_owned(), key.to_owned());
+        }
     }
 
     fn names(&mut self, fetched: &Fetched, by_service: bool) -> Result<(), ToolError> {
@@ -188,7 +209,7 @@ pub(super) fn survey(
     let mut windows = vec![(recent, false)];
     windows.extend(past(inventory).map(|range| (range, true)));
     let mut wanted = Vec::new();
-    for item in items(context, &found.names) {
+    for item in items(context, &found.names, &found.statuses) {
         // Pods are several to a service.
         let series = if item.level == Level::Service { found.series } else { 4 * found.series };
         for (range, past) in &windows {
@@ -202,6 +223,7 @@ pub(super) fn survey(
     }
     if context.may_read(Dataset::Metrics) {
         wanted.push(calls(context, inventory));
+        wanted.extend(mesh_calls(context, inventory, &found));
     }
     if found.spans > 0 {
         wanted.extend(spans(context, &found, &windows));
@@ -257,6 +279,21 @@ fn calls(context: &ToolContext<'_>, inventory: &Inventory) -> Wanted {
     edges.metric = Some("service_graph_edge".to_owned());
     Wanted { purpose: Purpose::Calls, query: edges }
 }
+
+/// Who calls whom as a mesh counts it: its counter of requests carries both ends.
+fn mesh_calls(context: &ToolContext<'_>, inventory: &Inventory, found: &Discovered) -> Option<Wanted> {
+    let stored = |name: &str| context.catalogue.by_stored(name).is_some_and(|metric| metric.id() == MESH);
+    found.names.keys().any(|name| stored(name)).then(|| {
+        let of = vec![Dim::Label("source_workload".to_owned()), Dim::Service];
+        let shape = Shape::Distinct { of, limit: context.max_rows };
+        let mut edges = query(Dataset::Metrics, inventory.range, Vec::new(), shape);
+        edges.metric = Some(MESH.to_owned());
+        Wanted { purpose: Purpose::Calls, query: edges }
+    })
+}
+
+/// The mesh's counter of requests.
+const MESH: &str = "istio_requests";
 
 fn lines(
     context: &ToolContext<'_>,

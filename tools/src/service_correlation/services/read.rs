@@ -2,15 +2,17 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use jiff::Timestamp;
 use sightline_diagnosis::{Call, Role, ServiceObservations, ServiceSeries};
-use sightline_model::{Aggregation, Dim, Entity, Evidence, EvidenceRow, Series, Unit};
-use sightline_query::MetricPart;
+use sightline_model::{Aggregation, Dim, Entity, Evidence, EvidenceRow, Point, Series, Unit};
+use sightline_query::{MetricPart, Shape};
 
+use crate::absence::distinct_rows;
 use crate::list_rows::list_rows;
-use crate::reading::{Content, Table, derived, evidence, histogram_mean, read_series};
+use crate::reading::{Content, derived, entity_key, evidence, histogram_mean, read_series};
 use crate::service_correlation::NAME;
 use crate::service_correlation::inventory::Inventory;
-use crate::service_correlation::services::item::{How, Item, Level};
+use crate::service_correlation::services::item::{How, Item, Level, Part};
 use crate::service_correlation::services::plan::{Discovered, Purpose, Wanted, survey};
 use crate::service_correlation::services::traces;
 use crate::tool::{Fetched, ToolContext, ToolError, evidence_id};
@@ -49,19 +51,21 @@ impl CaseFile {
         let found = Discovered::read(context, inventory, fetched)?;
         let wanted = survey(context, inventory, fetched)?;
         let of = |wanted: &Wanted| fetched.iter().find(|f| *f.query.query() == wanted.query);
-        let mut metrics: BTreeMap<(Item, bool), Vec<&Fetched>> = BTreeMap::new();
+        let mut metrics: BTreeMap<(Item, bool), Vec<(Part, &Fetched)>> = BTreeMap::new();
         let mut spans: BTreeMap<(bool, bool), Pair> = BTreeMap::new();
         let mut errors = Pair::default();
         for (one, fetched) in wanted.iter().filter_map(|w| Some((w, of(w)?))) {
             match &one.purpose {
-                Purpose::Metric { item, past, .. } => metrics.entry((item.clone(), *past)).or_default().push(fetched),
+                Purpose::Metric { item, part, past } => {
+                    metrics.entry((item.clone(), *past)).or_default().push((*part, fetched));
+                }
                 Purpose::Spans { by_pod, counted, past } => {
                     let at = file.spans(fetched, *by_pod, *counted)?;
                     let pair = spans.entry((*by_pod, *counted)).or_default();
                     *(if *past { &mut pair.past } else { &mut pair.recent }) = at;
                 }
                 Purpose::Traces => file.traces(fetched)?,
-                Purpose::Calls => file.recorded_calls(fetched)?,
+                Purpose::Calls => file.recorded_calls(fetched, &found)?,
                 Purpose::ErrorLines { past } => {
                     let series = read_series(fetched, &[Dim::Service], Aggregation::Count)?;
                     let at = file.series(fetched, series, |_| {});
@@ -115,8 +119,14 @@ impl CaseFile {
         Some(self.push(piece))
     }
 
-    fn metric(&mut self, item: &Item, parts: &[&Fetched], found: &Discovered) -> Result<Option<usize>, ToolError> {
-        let part = |wanted: MetricPart| parts.iter().find(|f| f.query.query().part == wanted).copied();
+    fn metric(
+        &mut self,
+        item: &Item,
+        parts: &[(Part, &Fetched)],
+        found: &Discovered,
+    ) -> Result<Option<usize>, ToolError> {
+        let part_of = |wanted: Part| parts.iter().find(|(part, _)| *part == wanted).map(|(_, fetched)| *fetched);
+        let part = |wanted: MetricPart| part_of(Part { part: wanted, failed: false });
         let group_by = item.level.group_by();
         let (fetched, series) = match &item.how {
             How::Mean(_) => {
@@ -127,6 +137,15 @@ impl CaseFile {
                     return Ok(None);
                 }
                 (sum, histogram_mean(sum, count, &group_by)?.series)
+            }
+            How::FailedShare { .. } => {
+                let failed = part_of(Part { part: MetricPart::Samples, failed: true });
+                let (Some(all), Some(failed)) = (part(MetricPart::Samples), failed) else { return Ok(None) };
+                if failed.result.truncated {
+                    return Ok(None);
+                }
+                let of = |one| read_series(one, &group_by, Aggregation::Increase);
+                (all, shares(&of(all)?, &of(failed)?))
             }
             How::Gauge(_) | How::Unknown(_) | How::Counter(_) => {
                 let Some(one) = part(MetricPart::Samples) else { return Ok(None) };
@@ -142,6 +161,11 @@ impl CaseFile {
             How::Mean(id) => {
                 piece.aggregation = piece.aggregation.as_ref().map(|a| a.replace("increase", "mean"));
                 piece.labels.insert("metric".to_owned(), id.clone());
+            }
+            How::FailedShare { status, .. } => {
+                let step = piece.step_seconds.unwrap_or_default();
+                piece.unit = Unit::Percent;
+                piece.aggregation = Some(format!("share of requests whose {status} is a failure, per {step} s"));
             }
             How::Gauge(_) | How::Counter(_) => {}
         }))
@@ -173,6 +197,7 @@ impl CaseFile {
             (Role::OwnTime, traced.own_by_pod, Unit::Microseconds, "mean own time per trace, per 60 s"),
             (Role::OwnErrors, traced.failed, Unit::Percent, "share of spans that fail by themselves, per 60 s"),
             (Role::OwnErrors, traced.failed_by_pod, Unit::Percent, "share of spans that fail by themselves, per 60 s"),
+            (Role::Errors, traced.answered, Unit::Percent, "share of requests whose span failed, per 60 s"),
             (Role::Gap, traced.gaps, Unit::Microseconds, "mean time between caller and callee, per 60 s"),
         ] {
             if series.is_empty() {
@@ -191,13 +216,17 @@ impl CaseFile {
         Ok(())
     }
 
-    fn recorded_calls(&mut self, fetched: &Fetched) -> Result<(), ToolError> {
-        let table = Table::new(&fetched.result);
-        let (from, to) = (table.column("from")?, table.column("to")?);
-        let pairs = table.rows().map(|row| (table.text(row, from), table.text(row, to)));
-        let named = pairs.filter(|(caller, callee)| !caller.is_empty() && !callee.is_empty());
-        let calls =
-            named.map(|(caller, callee)| Call { caller: caller.to_owned(), callee: callee.to_owned() }).collect();
+    fn recorded_calls(&mut self, fetched: &Fetched, found: &Discovered) -> Result<(), ToolError> {
+        let Shape::Distinct { of, .. } = &fetched.query.query().shape else { return Ok(()) };
+        let [caller, callee] = of.as_slice() else { return Ok(()) };
+        let rows = distinct_rows(fetched)?;
+        let named = |row: &EvidenceRow, dim: &Dim| {
+            row.entity.get(entity_key(dim)).filter(|name| !name.is_empty()).map(|name| service_of(name, found))
+        };
+        let calls = rows
+            .iter()
+            .filter_map(|row| Some(Call { caller: named(row, caller)?, callee: named(row, callee)? }))
+            .collect();
         self.calls_from(evidence(fetched, NAME, 1, Content::Rows(Vec::new())), calls);
         Ok(())
     }
@@ -250,6 +279,35 @@ impl CaseFile {
     pub(super) fn into_evidence(self) -> Vec<Evidence> {
         self.evidence
     }
+}
+
+/// The service that a workload runs, as its name begins; the name as it is where it is none's.
+fn service_of(workload: &str, found: &Discovered) -> String {
+    let begins = |service: &&String| {
+        workload.strip_prefix(service.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
+    };
+    let service = found.services.iter().filter(begins).max_by_key(|service| service.len());
+    service.cloned().unwrap_or_else(|| workload.to_owned())
+}
+
+/// Which share of all failed, percent, by step. Where all are counted, no count of failures means that there was none.
+fn shares(all: &[Series], failed: &[Series]) -> Vec<Series> {
+    let counts: BTreeMap<(&Entity, Timestamp), f64> =
+        failed.iter().flat_map(|s| s.points.iter().map(move |p| ((&s.entity, p.time), p.value))).collect();
+    let of = |series: &Series| Series {
+        entity: series.entity.clone(),
+        points: series
+            .points
+            .iter()
+            .filter(|p| p.value > 0.0)
+            .map(|p| {
+                let failed = counts.get(&(&series.entity, p.time)).copied().unwrap_or(0.0);
+                let value = (100.0 * failed / p.value).clamp(0.0, 100.0);
+                Point { time: p.time, value, min: value, max: value, count: (p.value.round() as u64).max(1) }
+            })
+            .collect(),
+    };
+    all.iter().map(of).filter(|series| !series.points.is_empty()).collect()
 }
 
 /// Series of containers with the service their pod belongs to: as its spans say, as the container is called, or as the pod's name

@@ -34,6 +34,8 @@ pub(super) struct Traced {
     pub(super) failed: Vec<Series>,
     /// The same of each pod.
     pub(super) failed_by_pod: Vec<Series>,
+    /// Share of the requests to a service whose span failed, whoever began the failure, percent.
+    pub(super) answered: Vec<Series>,
     /// Time between caller and callee, microseconds, by `from` and `to`.
     pub(super) gaps: Vec<Series>,
     /// Who calls whom.
@@ -107,6 +109,7 @@ struct Sums {
     step_ms: i64,
     own: BTreeMap<(String, String), BTreeMap<Timestamp, Mean>>,
     failed: BTreeMap<(String, String), BTreeMap<Timestamp, Mean>>,
+    answered: BTreeMap<(String, String), BTreeMap<Timestamp, Mean>>,
     /// By caller and callee: gaps of spans that are calls, and waits before calls of spans that are not.
     calls: BTreeMap<(String, String), BTreeMap<Timestamp, Mean>>,
     waits: BTreeMap<(String, String), BTreeMap<Timestamp, Mean>>,
@@ -134,6 +137,11 @@ impl Sums {
                 self.edges.insert((span.service.to_owned(), remote.to_owned()));
             }
             let at = self.step_of(span.at);
+            if up != Some(span.service) {
+                // Not a part of a request inside of the service, but the request to it.
+                let place = self.answered.entry((span.service.to_owned(), span.pod.to_owned())).or_default();
+                add(place, at, if span.failed { 100.0 } else { 0.0 });
+            }
             let begins_failure = span.failed && !below.iter().any(|c| c.failed);
             let place = self.failed.entry((span.service.to_owned(), span.pod.to_owned())).or_default();
             add(place, at, if begins_failure { 100.0 } else { 0.0 });
@@ -183,6 +191,7 @@ impl Sums {
             own: series(&by_service(&self.own), |service| entity(service, "")),
             own_by_pod: series(&self.own, |(service, pod)| entity(service, pod)),
             failed: series(&by_service(&self.failed), |service| entity(service, "")),
+            answered: series(&by_service(&self.answered), |service| entity(service, "")),
             failed_by_pod: series(&self.failed, |(service, pod)| entity(service, pod)),
             gaps: series(&gaps, edge),
             calls: self.edges,

@@ -2,7 +2,7 @@
 
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
-use serde_json::{Value, json};
+use serde_json::json;
 use sightline_model::{AskedRange, Candidate, Outcome, TimeRange};
 use sightline_tools::ToolOutput;
 
@@ -26,7 +26,7 @@ pub(super) fn next(ask: &Ask, zone: &TimeZone, reading: &Reading, subject: Subje
     }
     let Some((range, asked)) = window(ask, zone, reading) else { return finish(draft::cannot_yet()) };
     if let Some(result) = output(gathered, "service_correlation") {
-        return from_call(result, Some(asked));
+        return finish(with_note(reading, gathered, result, asked));
     }
     let Some(listed) = looked_up(gathered, "service", false) else {
         return Turn::Calls(first_calls(ask, reading, subject, range, gathered));
@@ -35,7 +35,7 @@ pub(super) fn next(ask: &Ask, zone: &TimeZone, reading: &Reading, subject: Subje
     let found = match listed {
         Ok(found) => found,
         // A list that is too long to be read needs no reading where the name is known.
-        Err(_) if reading.is_subject_named() => return correlate(written.unwrap_or_default(), range),
+        Err(_) if reading.is_subject_named() => return correlate(written, range),
         Err(sentence) => return finish(draft::call_failed(sentence, Some(asked))),
     };
     let models = looked_up(gathered, "model", false).and_then(Result::ok);
@@ -43,7 +43,7 @@ pub(super) fn next(ask: &Ask, zone: &TimeZone, reading: &Reading, subject: Subje
     known.extend(models.map(|found| names(found, "model")).unwrap_or_default());
     let spoken = if reading.is_subject_named() { Vec::new() } else { words(&ask.text) };
     if let Some(name) = meant(&spoken, written, &known) {
-        return correlate(name, range);
+        return correlate(Some(name), range);
     }
     if let (Subject::Anything, Some(Ok(jobs))) = (subject, looked_up(gathered, "job", true))
         && let Some(job) = job::exact(written, &names(jobs, "job"))
@@ -51,9 +51,12 @@ pub(super) fn next(ask: &Ask, zone: &TimeZone, reading: &Reading, subject: Subje
         let named = named_window(ask, zone, reading).map(|(range, _)| range);
         return call("job_correlation", job::arguments(job, named));
     }
+    // Engines are looked at one by one; of other services the one that users see is found by who calls whom.
+    let all = models.is_none_or(|found| names(found, "model").is_empty());
     match (written, known.as_slice()) {
-        (Some(written), _) => by_name(ask, written, range, asked, gathered, &known),
-        (None, [only]) => correlate(only, range),
+        (Some(written), _) => by_name(ask, written, range, asked, gathered, &known, all && !reading.is_subject_named()),
+        (None, [only]) => correlate(Some(only), range),
+        (None, [_, ..]) if all => correlate(None, range),
         (None, []) => finish(Draft { time_range: Some(asked), ..draft::plain(Outcome::InsufficientData, NONE) }),
         (None, several) => finish(which(ask, None, several)),
     }
@@ -85,8 +88,11 @@ fn look_up(kind: &str, search: Option<&str>, from: Timestamp, range: TimeRange) 
     ToolCall { tool: "find_entities".to_owned(), arguments }
 }
 
-fn correlate(name: &str, range: TimeRange) -> Turn {
-    let arguments: Value = json!({ "service": name, "from": range.from().to_string(), "to": range.to().to_string() });
+fn correlate(name: Option<&str>, range: TimeRange) -> Turn {
+    let mut arguments = json!({ "from": range.from().to_string(), "to": range.to().to_string() });
+    if let (Some(name), Some(object)) = (name, arguments.as_object_mut()) {
+        object.insert("service".to_owned(), json!(name));
+    }
     call("service_correlation", arguments)
 }
 
@@ -98,6 +104,7 @@ fn by_name(
     asked: AskedRange,
     gathered: &[Gathered],
     known: &[String],
+    all: bool,
 ) -> Turn {
     let from = range.from().checked_sub(PAST).unwrap_or(range.from());
     let searched: Vec<Option<Result<&ToolOutput, &str>>> =
@@ -110,7 +117,11 @@ fn by_name(
         near.extend(found.and_then(Result::ok).map(|found| names(found, kind)).unwrap_or_default());
     }
     if let Some(name) = near.iter().find(|name| name.eq_ignore_ascii_case(written)) {
-        return correlate(name, range);
+        return correlate(Some(name), range);
+    }
+    // `Online Boutique is slow`: an ordinary word that names nothing that is recorded is the name of the whole, if anything's.
+    if near.is_empty() && all && !known.is_empty() && is_plain_word(written) {
+        return correlate(None, range);
     }
     if near.is_empty() {
         let sentence =
@@ -123,6 +134,28 @@ fn by_name(
         });
     }
     finish(which(ask, Some(written), &near))
+}
+
+/// The answer, and that all services were looked at where a word of the question named none of them.
+fn with_note(reading: &Reading, gathered: &[Gathered], result: Result<&ToolOutput, &str>, asked: AskedRange) -> Draft {
+    let mut draft = match result {
+        Ok(output) => draft::from_output(output, Some(asked)),
+        Err(sentence) => draft::call_failed(sentence, Some(asked)),
+    };
+    let of_all =
+        gathered.iter().any(|g| g.call.tool == "service_correlation" && g.call.arguments.get("service").is_none());
+    if let (true, Some(written)) = (of_all, &reading.subject) {
+        let word = crate::ground::clean(written);
+        draft
+            .data_health
+            .insert(0, format!("`{word}` is the name of no service you may see; all of them were looked at"));
+    }
+    draft
+}
+
+/// Whether a word is written as any word is: nobody writes `chat-v2`, `PetSite` or `80609` but for a name.
+fn is_plain_word(word: &str) -> bool {
+    word.chars().all(char::is_alphabetic) && !word.chars().skip(1).any(char::is_uppercase)
 }
 
 fn which(ask: &Ask, written: Option<&str>, names: &[String]) -> Draft {

@@ -116,14 +116,38 @@ fn a_name_that_nothing_has_is_looked_for_in_the_days_before_and_near_ones_are_of
 }
 
 #[test]
-fn the_only_service_is_meant_where_none_is_named_and_of_several_one_is_asked_for() {
+fn the_only_service_is_meant_where_none_is_named_and_of_several_all_unless_one_is_an_engine() {
     let text = "Why are requests slow?";
     let next = calls(turn(text, &listed(text, &["chat"], &[])));
     assert_eq!(next[0].arguments["service"], "chat");
-    let which = draft(turn(text, &listed(text, &["chat", "code"], &[])));
-    assert_eq!((which.outcome, which.choices.len()), (Some(Outcome::Clarify), 2));
+    let all = calls(turn(text, &listed(text, &["front", "cart"], &[])));
+    assert_eq!((all[0].tool.as_str(), all[0].arguments.get("service")), ("service_correlation", None));
+    let which = draft(turn(text, &listed(text, &["chat", "code"], &["llama-70b", "qwen-72b"])));
+    assert_eq!((which.outcome, which.choices.len()), (Some(Outcome::Clarify), 4));
     let none = draft(turn(text, &listed(text, &[], &[])));
     assert_eq!(none.outcome, Some(Outcome::InsufficientData));
+}
+
+#[test]
+fn an_ordinary_word_that_names_nothing_is_the_whole_and_a_name_is_not() {
+    let ask = |text: &str, services: &[&str]| {
+        let gathered = listed(text, services, &[]);
+        let searches = calls(turn(text, &gathered));
+        let nothing = searches.iter().map(|call| {
+            let kind = call.arguments["kind"].as_str().unwrap();
+            found(call, if kind == "model" { "model" } else { "service" }, &[])
+        });
+        let gathered = [gathered, nothing.collect()].concat();
+        (turn(text, &gathered), gathered)
+    };
+    let text = "Online Boutique is slow since 05:15. Which service is the root cause?";
+    let (next, gathered) = ask(text, &["front", "cart"]);
+    let next = calls(next);
+    assert_eq!((next[0].tool.as_str(), next[0].arguments.get("service")), ("service_correlation", None));
+    let gathered = [gathered, vec![told(&next[0], Outcome::Answered)]].concat();
+    assert!(draft(turn(text, &gathered)).data_health[0].contains("all of them"));
+    let (named, _) = ask("What is the root cause of the latency of cart-v9?", &["front", "cart"]);
+    assert_eq!(draft(named).outcome, Some(Outcome::InsufficientData));
 }
 
 #[test]

@@ -27,7 +27,7 @@ pub(crate) fn assess(case: &ServiceCase<'_>) -> Finding {
         let text = "The CPU use of {service} went from {before} to {level} when requests became slow.";
         return Finding::Supported(case.supported(strength, cpu, cpu.sentence(text)));
     }
-    let subject = case.suspect().map_or(case.observations.service.as_str(), |s| s.service.as_str());
+    let subject = case.suspect().map_or(case.entry.as_str(), |s| s.service.as_str());
     match [Role::CpuThrottle, Role::Cpu].iter().find_map(|role| case.series(subject, *role)) {
         Some(shift) => case.quiet(shift),
         None => case.no_data("CPU use"),

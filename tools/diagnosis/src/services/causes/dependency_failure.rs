@@ -45,7 +45,7 @@ pub(crate) fn assess(case: &ServiceCase<'_>) -> Finding {
         return Finding::Supported(support);
     }
     let Some(suspect) = case.suspect() else { return case.no_data("who takes the time") };
-    let entry = &case.observations.service;
+    let entry = &case.entry;
     let explained = [Role::Cpu, Role::CpuThrottle, Role::Memory, Role::Disk, Role::NetworkErrors];
     if case.is_about(Symptom::Latency)
         && suspect.service != *entry
@@ -75,7 +75,7 @@ fn lost_on_the_way(case: &ServiceCase<'_>) -> bool {
 
 /// A callee whose series stop while the asked service's go on.
 fn gone(case: &ServiceCase<'_>) -> Option<Box<Support>> {
-    let entry = &case.observations.service;
+    let entry = &case.entry;
     let suspect = case.suspect().map_or(entry.as_str(), |s| s.service.as_str());
     let window = case.observations.window;
     for callee in case.graph.behind(suspect).into_iter().filter(|s| *s != entry.as_str()) {
@@ -120,7 +120,7 @@ fn steady(past: Option<&sightline_model::Evidence>, silent: &sightline_model::Se
 fn outside(case: &ServiceCase<'_>) -> Option<Box<Support>> {
     let suspect = case.suspect()?;
     let lines = case.observations.error_lines?;
-    let services = [suspect.service.as_str(), case.observations.service.as_str()];
+    let services = [suspect.service.as_str(), case.entry.as_str()];
     for service in services {
         let callees: Vec<&str> = case.graph.callees(service).collect();
         let unseen: Vec<&str> = callees.iter().copied().filter(|c| case.evidence_of(c).is_none()).collect();

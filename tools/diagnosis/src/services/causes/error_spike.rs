@@ -14,7 +14,7 @@ pub(crate) fn assess(case: &ServiceCase<'_>) -> Finding {
     }
     let roles = [Role::Availability, Role::OwnErrors, Role::Errors];
     if !case.is_about(Symptom::Errors) {
-        let entry = &case.observations.service;
+        let entry = &case.entry;
         return match roles.iter().find_map(|role| case.series(entry, *role)) {
             Some(shift) => case.quiet(shift),
             None => case.no_data("availability or errors"),

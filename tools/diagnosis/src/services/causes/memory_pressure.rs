@@ -52,7 +52,7 @@ pub(crate) fn assess(case: &ServiceCase<'_>) -> Finding {
         let text = "The memory that {service} uses went from {before} to {level}.";
         return Finding::Supported(case.supported(strength, memory, memory.sentence(text)));
     }
-    let subject = case.suspect().map_or(case.observations.service.as_str(), |s| s.service.as_str());
+    let subject = case.suspect().map_or(case.entry.as_str(), |s| s.service.as_str());
     match case.series(subject, Role::Memory) {
         Some(shift) => case.quiet(shift),
         None => case.no_data("memory"),

@@ -25,7 +25,7 @@ pub(crate) fn assess(case: &ServiceCase<'_>) -> Finding {
     if let Some(support) = by_exclusion(case) {
         return Finding::Supported(support);
     }
-    let subject = case.suspect().map_or(case.observations.service.as_str(), |s| s.service.as_str());
+    let subject = case.suspect().map_or(case.entry.as_str(), |s| s.service.as_str());
     let gap = case.shifts.iter().filter(|s| s.role == Role::Gap).max_by(|a, b| a.score.total_cmp(&b.score));
     match gap.or_else(|| case.series(subject, Role::NetworkErrors)) {
         Some(shift) => case.quiet(shift),

@@ -17,7 +17,7 @@ pub(crate) fn assess(case: &ServiceCase<'_>) -> Finding {
         let text = "The disk activity of {service} went from {before} to {level} when requests suffered.";
         return Finding::Supported(case.supported(strength, disk, disk.sentence(text)));
     }
-    let subject = case.suspect().map_or(case.observations.service.as_str(), |s| s.service.as_str());
+    let subject = case.suspect().map_or(case.entry.as_str(), |s| s.service.as_str());
     match case.series(subject, Role::Disk) {
         Some(shift) => case.quiet(shift),
         None => case.no_data("disk activity"),

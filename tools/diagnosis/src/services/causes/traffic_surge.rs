@@ -11,7 +11,7 @@ pub(crate) fn assess(case: &ServiceCase<'_>) -> Finding {
     if let Some(finding) = case.nothing_happened() {
         return finding;
     }
-    let entry = &case.observations.service;
+    let entry = &case.entry;
     let surge =
         case.changes(entry, Role::Requests).into_iter().find(|s| s.level > s.usual.level && s.relative() >= SURGE);
     if let Some(surge) = surge {
