@@ -229,6 +229,19 @@ impl<'a> Case<'a> {
         vec![Component::from([("job".to_owned(), self.observations.job.id.clone())])]
     }
 
+    /// Whether the job came to a bad end, and the window holds it. A job that reached its time limit or was cancelled did not.
+    pub(crate) fn failed(&self) -> bool {
+        let job = &self.observations.job;
+        let state = job.state.to_ascii_lowercase();
+        let badly = ["fail", "error", "oom", "out_of_memory", "crash"].iter().any(|word| state.contains(word));
+        badly && job.end.is_some_and(|end| end <= just_after(self.window.to()))
+    }
+
+    /// Whether the job has only just begun, so that its pace has no past to be compared with.
+    pub(crate) fn just_started(&self) -> bool {
+        self.window.from() <= self.observations.job.start && self.window.seconds() < LEAST_SEEN_S
+    }
+
     /// Whether some GPU has a low clock under load.
     pub(crate) fn has_slow_clock(&self) -> bool {
         self.clocks.iter().any(|c| c.reason != Reason::Idle)
@@ -239,6 +252,10 @@ impl<'a> Case<'a> {
         self.observations.job.placements.iter().filter(|p| p.node == node).count()
     }
 }
+
+/// Twenty samples at the exporter's default interval: loading a model, compiling and the first steps take minutes, and fewer samples
+/// than that do not tell a level from its scatter.
+const LEAST_SEEN_S: f64 = 600.0;
 
 fn tolerance(step_ms: i64, other_step_ms: i64) -> i64 {
     COINCIDENCE_MS.max(3 * step_ms.max(other_step_ms))

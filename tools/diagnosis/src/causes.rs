@@ -5,7 +5,7 @@ use crate::cause::Check;
 mod ambient_variation;
 mod checkpoint_stall;
 mod collective_hang;
-mod compute_bound;
+pub(crate) mod compute_bound;
 mod config_mismatch;
 mod cpu_preprocessing_bottleneck;
 mod data_loader_bottleneck;

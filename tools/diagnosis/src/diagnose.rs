@@ -6,11 +6,11 @@ use sightline_model::{DraftClaim, Outcome, TimeRange};
 
 use crate::case::{Case, list};
 use crate::cause::{Finding, Support};
-use crate::causes::{CHECKS, telemetry_artifact, telemetry_gap};
+use crate::causes::{CHECKS, compute_bound, telemetry_artifact, telemetry_gap};
 use crate::clocks::Reason;
 use crate::knowledge::cause_info;
 use crate::observation::{Observations, Placement};
-use crate::pace::Pace;
+use crate::pace::{Pace, Steady};
 use crate::ranking::Ranking;
 use crate::sentence::Sentence;
 use crate::signal::Signal;
@@ -95,15 +95,31 @@ fn outcome(case: &Case<'_>, supported: &[(&'static str, Support)]) -> Outcome {
     match (&case.pace, gpus_seen) {
         // Nothing about the GPUs, or a hole where the cause may hide.
         (_, false) => Outcome::InsufficientData,
+        // The job's own timer has no hole: it kept its pace whatever its GPUs' telemetry did.
+        (Pace::Steady(steady), true) if gap && kept_pace(case, steady) => Outcome::NoFault,
         (_, true) if gap && covered.is_some_and(|share| share < telemetry_gap::POOR_COVERAGE) => {
             Outcome::InsufficientData
         }
         (Pace::Slower(_) | Pace::Unknown, true) if gap => Outcome::InsufficientData,
         // It became slower, and nothing that is collected explains it.
         (Pace::Slower(_), true) => Outcome::InsufficientData,
+        // It died, and nothing says of what; or it is too young to be judged.
+        (Pace::Steady(_) | Pace::Unknown, true) if case.failed() || case.just_started() => Outcome::InsufficientData,
+        // Its GPUs do less than they did, and no timer of its own tells whether it became slower.
+        (Pace::Unknown, true) if compute_bound::does_less(case) => Outcome::InsufficientData,
         (Pace::Steady(_) | Pace::Unknown, true) => Outcome::NoFault,
     }
 }
+
+/// Whether the pace is known over nearly all of the window.
+fn kept_pace(case: &Case<'_>, steady: &Steady<'_>) -> bool {
+    let Some(view) = case.view(steady.signal) else { return false };
+    let member = view.members.iter().find(|m| m.entity == steady.entity);
+    member.is_some_and(|m| telemetry_gap::cover(view, &m.samples, case.window).ratio() >= WHOLE)
+}
+
+/// The share of a window that a series without holes covers: scrapes fail now and then.
+const WHOLE: f64 = 0.9;
 
 fn headline(case: &Case<'_>, outcome: Outcome, supported: &[(&'static str, Support)]) -> DraftClaim {
     match (outcome, supported.first()) {
@@ -111,6 +127,12 @@ fn headline(case: &Case<'_>, outcome: Outcome, supported: &[(&'static str, Suppo
             let title = cause_info(id).map_or(*id, |i| i.title.as_str());
             let mut claim = support.why.clone();
             claim.text = format!("Most likely {title}: {}", claim.text);
+            claim
+        }
+        (Outcome::NoFault, Some((_, support))) if matches!(&case.pace, Pace::Steady(s) if is_gap(supported) && kept_pace(case, s)) =>
+        {
+            let mut claim = support.why.clone();
+            claim.text = format!("The job kept its pace, while {}", lower_first(&claim.text));
             claim
         }
         (Outcome::NoFault, Some((_, support))) if !is_gap(supported) => {
@@ -132,6 +154,16 @@ fn headline(case: &Case<'_>, outcome: Outcome, supported: &[(&'static str, Suppo
                 .cite(&s.evidence.id)
                 .claim(),
             Pace::Steady(_) | Pace::Unknown if is_gap(supported) => gap_headline(supported),
+            Pace::Steady(_) | Pace::Unknown if case.failed() => {
+                seen(case, "The job failed, but nothing that is collected says of what.")
+            }
+            Pace::Steady(_) | Pace::Unknown if case.just_started() => {
+                seen(case, "The job has only just begun: its pace has no past yet to be compared with.")
+            }
+            Pace::Unknown if compute_bound::does_less(case) => seen(
+                case,
+                "The GPUs of the job do less than they did; without its step time it cannot be told whether it became slower.",
+            ),
             Pace::Steady(_) | Pace::Unknown => {
                 let missing: Vec<&str> =
                     VITAL.into_iter().filter(|s| case.view(*s).is_none()).map(Signal::words).collect();
@@ -146,6 +178,13 @@ fn headline(case: &Case<'_>, outcome: Outcome, supported: &[(&'static str, Suppo
             }
         },
     }
+}
+
+/// A sentence that rests on what is known of the job itself.
+fn seen(case: &Case<'_>, text: &str) -> DraftClaim {
+    let vital = VITAL.into_iter().find_map(|s| case.view(s)).map(|view| &view.evidence.id);
+    let cited = case.observations.job.evidence.as_ref().or(vital);
+    cited.into_iter().fold(Sentence::new(text), Sentence::cite).claim()
 }
 
 fn is_gap(supported: &[(&'static str, Support)]) -> bool {

@@ -21,6 +21,7 @@ mod pace;
 mod ranking;
 mod ranks;
 mod records;
+mod same_host;
 mod sentence;
 mod services;
 mod serving;
@@ -37,7 +38,11 @@ mod diagnose_tests;
 #[cfg(test)]
 mod drawn_tests;
 #[cfg(test)]
+mod endings_tests;
+#[cfg(test)]
 mod halts_tests;
+#[cfg(test)]
+mod hosts_tests;
 #[cfg(test)]
 mod look_alikes_tests;
 #[cfg(test)]
@@ -62,6 +67,7 @@ pub use knowledge::{
 };
 pub use log_lines::{DecodedLine, KnownLine, LineClass, LineRole, decode_line, known_lines};
 pub use observation::{Attempt, EarlierRun, Job, Observations, Observed, OtherRun, Placement};
+pub use same_host::failed as run_failed;
 pub use services::{Call, Role, ServiceObservations, ServiceSeries, diagnose_service};
 pub use serving::{
     Grain, How, ServingObservations, ServingObserved, ServingSignal, Span, diagnose_serving, serving_focus,

@@ -21,10 +21,12 @@ pub(crate) enum LineKind {
     Watchdog,
     /// The scheduler took the job's place.
     Preempted,
+    /// The scheduler gave a node up.
+    NodeDown,
 }
 
 /// The fixed parts of the lines of each kind. The first that is found decides.
-const MARKS: [(&str, LineKind); 9] = [
+const MARKS: [(&str, LineKind); 13] = [
     ("Got async event : port error", LineKind::PortError),
     ("Port: 1 Link DOWN", LineKind::PortError),
     ("Link DOWN", LineKind::PortError),
@@ -34,6 +36,10 @@ const MARKS: [(&str, LineKind); 9] = [
     ("Some NCCL operations have failed or timed out", LineKind::Watchdog),
     ("DUE TO PREEMPTION", LineKind::Preempted),
     ("reempted", LineKind::Preempted),
+    ("not responding, setting DOWN", LineKind::NodeDown),
+    ("DUE TO NODE FAILURE", LineKind::NodeDown),
+    ("status is now: NodeNotReady", LineKind::NodeDown),
+    ("marked down", LineKind::NodeDown),
 ];
 
 /// One line that concerns the job.
@@ -51,6 +57,11 @@ pub(crate) struct Line<'a> {
 }
 
 impl Line<'_> {
+    /// What it says.
+    pub(crate) fn body(&self) -> &str {
+        self.evidence.rows.get(self.row).and_then(|row| row.fields.get("body")).map_or("", String::as_str)
+    }
+
     /// The node it comes from, as a component.
     pub(crate) fn node_component(&self) -> Option<Component> {
         Some(Component::from([("node".to_owned(), self.node?.to_owned())]))

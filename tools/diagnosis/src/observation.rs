@@ -123,6 +123,8 @@ pub struct Observations<'a> {
     /// Runs of the same name (rows dated by their start, with fields `job_id`, `end` and the labels of the run), the job itself
     /// among them; none when they were not read.
     pub history: Option<&'a Evidence>,
+    /// Those of them whose nodes are known, the job among them; their rows are those of `history`.
+    pub siblings: Vec<OtherRun>,
     /// Those of them that came before the job.
     pub earlier: Vec<EarlierRun<'a>>,
     /// Which GPU sits at which bus address of a node: (node, domain, bus, device) to GPU index.

@@ -55,20 +55,38 @@ fn records<'a>(evidence: Option<&'a Evidence>) -> impl Iterator<Item = Record<'a
 
 /// The log lines of the job's nodes, while it ran and shortly after, that contain one of these texts; in order of time.
 pub(crate) fn lines<'a>(case: &Case<'a>, texts: &[&str]) -> Vec<Record<'a>> {
+    lines_since(case, texts, case.observations.job.start.min(case.window.from()))
+}
+
+/// The same with what was written before the job began, as far back as was read: what is wrong with a node from its boot on is
+/// written once, at boot.
+pub(crate) fn lines_before_too<'a>(case: &Case<'a>, texts: &[&str]) -> Vec<Record<'a>> {
+    lines_since(case, texts, Timestamp::MIN)
+}
+
+fn lines_since<'a>(case: &Case<'a>, texts: &[&str], start: Timestamp) -> Vec<Record<'a>> {
     let job = &case.observations.job;
     let end = shift(case.window.to(), AFTER_END_MS);
-    let start = job.start.min(case.window.from());
     let mut found: Vec<Record<'a>> = records(case.observations.logs)
         .filter(|r| start <= r.at && r.at < end)
         .filter(|r| r.name("node").is_none_or(|node| job.placements.iter().any(|p| p.node == node)))
+        // On a shared node, or before the job began there, another job wrote as well.
+        .filter(|r| r.name("job").or_else(|| r.name("job_id")).is_none_or(|id| id == job.id))
         .filter(|r| texts.iter().any(|text| contains(r.body(), text)))
         .collect();
     found.sort_by_key(|r| r.at);
     found
 }
 
-/// The events of these kinds that concern the job: they name it, one of its nodes, or neither a job, a node nor a service.
+/// The events of these kinds that concern the job: they name it, one of its nodes, or neither a job, a node nor a service; from
+/// shortly before the job began.
 pub(crate) fn events<'a>(case: &Case<'a>, kinds: &[&str]) -> Vec<Record<'a>> {
+    let from = shift(case.observations.job.start, -TAKES_EFFECT_MS);
+    events_before_too(case, kinds).into_iter().filter(|event| from <= event.at).collect()
+}
+
+/// The same with what happened before the job began, as far back as was read: a node keeps what was installed on it.
+pub(crate) fn events_before_too<'a>(case: &Case<'a>, kinds: &[&str]) -> Vec<Record<'a>> {
     let job = &case.observations.job;
     let concerns = |r: &Record<'_>| match (r.name("job").or_else(|| r.name("job_id")), r.name("node")) {
         (Some(id), _) => id == job.id,

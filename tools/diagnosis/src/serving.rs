@@ -40,4 +40,7 @@ pub(crate) const IDS: &[&str] = &[
     "traffic_mix_shift",
     "software_regression",
     "config_mismatch",
+    "thermal_throttling",
+    "power_capping",
+    "memory_leak",
 ];

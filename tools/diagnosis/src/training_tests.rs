@@ -50,9 +50,7 @@ fn no_cause_holds_in_the_world_of_another_but_the_loader_that_feels_it() {
         // The loader's timer tells that input is late, whoever makes it late.
         let also: &[&str] = match cause {
             "cpu_preprocessing_bottleneck" | "storage_bottleneck" => &["data_loader_bottleneck"],
-            "pipeline_stage_imbalance" | "driver_regression" | "config_mismatch" | "out_of_memory" => {
-                &["compute_bound"]
-            }
+            "pipeline_stage_imbalance" | "driver_regression" | "config_mismatch" => &["compute_bound"],
             _ => &[],
         };
         let others: Vec<&str> = judged.supported().into_iter().filter(|c| *c != cause).collect();

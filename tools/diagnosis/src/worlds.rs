@@ -31,6 +31,8 @@ pub(crate) struct World {
     pub(crate) drivers: Vec<&'static str>,
     /// Earlier runs, the latest last: their image and their step time.
     pub(crate) runs: Vec<(&'static str, f64)>,
+    /// All runs of the same name, the job among them: their nodes and how they ended.
+    pub(crate) siblings: Vec<(Vec<usize>, &'static str)>,
     /// The image that the job runs.
     pub(crate) image: &'static str,
     /// Attempts as minutes from, to; one over the whole time unless set.
@@ -67,6 +69,7 @@ impl World {
             others: Vec::new(),
             drivers: Vec::new(),
             runs: Vec::new(),
+            siblings: Vec::new(),
             image: "",
         };
         world.set(Signal::SmClock, |n, g, i| Some(1960.0 + 6.0 * noise(n, g, i) + g as f64));
@@ -168,6 +171,7 @@ impl World {
             others: self.others(),
             drivers: rows(evidence, "drivers"),
             history: rows(evidence, "history"),
+            siblings: self.siblings(),
             earlier: self.earlier(evidence),
             bus_ids,
         }
@@ -219,7 +223,10 @@ impl World {
             .map(|o| EvidenceRow {
                 entity: Entity::from([("job".to_owned(), o.job.clone())]),
                 time: Some(o.from),
-                fields: BTreeMap::from([("state".to_owned(), o.state.clone())]),
+                fields: BTreeMap::from([
+                    ("state".to_owned(), o.state.clone()),
+                    ("end".to_owned(), o.to.map(|to| to.to_string()).unwrap_or_default()),
+                ]),
                 ..EvidenceRow::default()
             })
             .collect();
@@ -298,10 +305,15 @@ impl World {
         evidence.rows = self
             .events
             .iter()
-            .map(|(minute, kind, body)| EvidenceRow {
-                time: Some(at(*minute)),
-                fields: BTreeMap::from([("kind".to_owned(), kind.clone()), ("body".to_owned(), body.clone())]),
-                ..EvidenceRow::default()
+            .map(|(minute, kind, body)| {
+                // `kind@2` happened on the third node.
+                let (kind, on) = kind.split_once('@').map_or((kind.as_str(), None), |(k, n)| (k, Some(n)));
+                EvidenceRow {
+                    entity: on.map(|n| ("node".to_owned(), node(n.parse().unwrap()))).into_iter().collect(),
+                    time: Some(at(*minute)),
+                    fields: BTreeMap::from([("kind".to_owned(), kind.to_owned()), ("body".to_owned(), body.clone())]),
+                    ..EvidenceRow::default()
+                }
             })
             .collect();
         all.push((None, evidence));

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use jiff::SignedDuration;
 use sightline_model::{Entity, Evidence, EvidenceRow, Point, Series};
 
-use crate::observation::EarlierRun;
+use crate::observation::{EarlierRun, OtherRun};
 use crate::signal::Signal;
 use crate::worlds::{World, at, blank, node, noise};
 
@@ -29,6 +29,11 @@ impl World {
             all.push((None, drivers));
         }
         if self.runs.is_empty() {
+            if !self.siblings.is_empty() {
+                let mut history = blank(all.len() + 1, "history");
+                history.rows = self.siblings().iter().map(row_of).collect();
+                all.push((None, history));
+            }
             return;
         }
         let mut history = blank(all.len() + 1, "history");
@@ -59,9 +64,35 @@ impl World {
         all.append(&mut paces);
     }
 
+    /// The runs of the same name whose nodes are known.
+    pub(crate) fn siblings(&self) -> Vec<OtherRun> {
+        let run = |(row, (nodes, state)): (usize, &(Vec<usize>, &'static str))| OtherRun {
+            job: format!("J{}", 200 + row),
+            name: "sweep".to_owned(),
+            from: at(row),
+            to: Some(at(row + 100)),
+            state: (*state).to_owned(),
+            nodes: nodes.iter().map(|n| node(*n)).collect(),
+            row,
+        };
+        self.siblings.iter().enumerate().map(run).collect()
+    }
+
     /// The earlier runs, each on as many GPUs as the job.
     pub(crate) fn earlier<'a>(&self, evidence: &'a [(Option<Signal>, Evidence)]) -> Vec<EarlierRun<'a>> {
         let paces = evidence.iter().map(|(_, e)| e).filter(|e| e.dataset == "earlier");
         paces.enumerate().map(|(row, pace)| EarlierRun { row, gpus: self.nodes * self.gpus, pace }).collect()
+    }
+}
+
+fn row_of(run: &OtherRun) -> EvidenceRow {
+    EvidenceRow {
+        entity: Entity::from([("job".to_owned(), run.job.clone())]),
+        time: Some(run.from),
+        fields: BTreeMap::from([
+            ("state".to_owned(), run.state.clone()),
+            ("end".to_owned(), run.to.map(|to| to.to_string()).unwrap_or_default()),
+        ]),
+        ..EvidenceRow::default()
     }
 }

@@ -1,9 +1,9 @@
 //! What went before: the drivers of the job's nodes, and earlier runs of the same name with their pace.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
-use sightline_diagnosis::Signal;
+use sightline_diagnosis::{OtherRun, Signal, run_failed};
 use sightline_model::{Aggregation, Dataset, Dim, Evidence, EvidenceRow, TimeRange};
 use sightline_query::{Align, Filter, Match, MetricPart, Order, Query, Shape};
 
@@ -85,10 +85,10 @@ pub(super) fn first(context: &ToolContext<'_>, scope: &Scope, fetched: &[Fetched
     Ok(queries)
 }
 
-/// The drivers at the beginning: a node gets another one only while nothing runs on it.
+/// The drivers at the end: a node may get another one between two attempts of a job, and the last one is what it runs on now.
 fn drivers(context: &ToolContext<'_>, scope: &Scope) -> Option<Query> {
-    let (from, to) = (scope.range.from(), scope.range.to());
-    let range = TimeRange::new(from, to.min(moved(from, OF_DRIVERS))).filter(|_| !scope.placements.is_empty())?;
+    let (from, to) = (scope.range.from(), scope.window.to());
+    let range = TimeRange::new(from.max(moved(to, -OF_DRIVERS)), to).filter(|_| !scope.placements.is_empty())?;
     let of = vec![Dim::Node, Dim::Label(DRIVER.to_owned())];
     let shape = Shape::Distinct { of, limit: context.max_rows };
     Some(of_metric(scope, Signal::SmClock, "sm_clock", None, range, shape))
@@ -109,17 +109,51 @@ pub(super) fn second(context: &ToolContext<'_>, scope: &Scope, fetched: &[Fetche
         .collect();
     past.sort_by_key(|(end, _, _)| std::cmp::Reverse(*end));
     past.truncate(MAX_RUNS);
-    let (Some(from), Some(to)) = (past.iter().map(|(_, span, _)| span.from()).min(), past.iter().map(|p| p.0).max())
-    else {
-        return Ok(Vec::new());
-    };
     let mut queries: Vec<Query> = past.iter().map(|(_, span, job)| pace(context, scope, *span, job)).collect();
-    if let Some(range) = TimeRange::new(from, to) {
-        let jobs = past.iter().map(|(_, _, job)| (*job).to_owned()).collect();
+    let mut jobs: Vec<String> = past.iter().map(|(_, _, job)| (*job).to_owned()).collect();
+    let mut from = past.iter().map(|(_, span, _)| span.from()).min();
+    let mut to = past.iter().map(|p| p.0).max();
+    if failed_like_others(scope, &rows) {
+        // Where each of them ran tells whether they fail on one host only.
+        for row in rows.iter().rev().take(MAX_SIBLINGS) {
+            from = [from, row.time].into_iter().flatten().min();
+            if !jobs.iter().any(|job| job == job_of(row)) {
+                jobs.push(job_of(row).to_owned());
+            }
+        }
+        to = Some(scope.range.to());
+    }
+    if let Some(range) = from.zip(to).and_then(|(from, to)| TimeRange::new(from, to)) {
         let filters = vec![Filter::Dim { dim: Dim::JobId, matches: Match::In(jobs) }];
         queries.push(rows_of(context, Dataset::JobGpus, range, filters));
     }
     Ok(queries)
+}
+
+/// So many runs of the name are placed on their nodes.
+const MAX_SIBLINGS: usize = 60;
+
+/// Whether the job failed as others of its name did, so that it matters where.
+fn failed_like_others(scope: &Scope, rows: &[EvidenceRow]) -> bool {
+    let failed = rows.iter().filter(|row| run_failed(text_of(row, "state"))).count();
+    run_failed(&scope.state) && failed >= 2 && rows.len() > failed
+}
+
+/// Where the runs of the name ran; their rows are those of the runs.
+pub(super) fn siblings(runs: &Evidence, held: &BTreeMap<String, BTreeSet<String>>) -> Vec<OtherRun> {
+    let run = |(row, one): (usize, &EvidenceRow)| {
+        let job = job_of(one);
+        Some(OtherRun {
+            job: job.to_owned(),
+            name: text_of(one, "name").to_owned(),
+            from: one.time?,
+            to: text_of(one, "end").parse().ok(),
+            state: text_of(one, "state").to_owned(),
+            nodes: held.get(job)?.clone(),
+            row,
+        })
+    };
+    runs.rows.iter().enumerate().filter_map(run).collect()
 }
 
 fn pace(context: &ToolContext<'_>, scope: &Scope, range: TimeRange, job: &str) -> Query {
@@ -172,11 +206,11 @@ fn seen(mut rows: Vec<EvidenceRow>) -> Vec<EvidenceRow> {
     rows
 }
 
-/// How many GPUs each run held, by its id; of runs that were cut, none.
-pub(super) fn sizes(fetched: &Fetched) -> Result<BTreeMap<String, usize>, ToolError> {
+/// What each run held, by its id; of rows that were cut, nothing.
+pub(super) fn held(fetched: &Fetched) -> Result<Held, ToolError> {
     let mut held: BTreeMap<String, Vec<(String, String)>> = BTreeMap::new();
     if fetched.result.truncated {
-        return Ok(BTreeMap::new());
+        return Ok(Held::default());
     }
     for row in list_rows(fetched)? {
         let gpu = (text_of(&row, "node").to_owned(), text_of(&row, "gpu").to_owned());
@@ -185,7 +219,18 @@ pub(super) fn sizes(fetched: &Fetched) -> Result<BTreeMap<String, usize>, ToolEr
             its.push(gpu);
         }
     }
-    Ok(held.into_iter().map(|(job, gpus)| (job, gpus.len())).collect())
+    let nodes = held.iter().map(|(job, gpus)| (job.clone(), gpus.iter().map(|(node, _)| node.clone()).collect()));
+    let nodes = nodes.collect();
+    Ok(Held { sizes: held.into_iter().map(|(job, gpus)| (job, gpus.len())).collect(), nodes })
+}
+
+/// What runs of the name held, by their ids.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Held {
+    /// How many GPUs.
+    pub(super) sizes: BTreeMap<String, usize>,
+    /// On which nodes.
+    pub(super) nodes: BTreeMap<String, BTreeSet<String>>,
 }
 
 /// The job a row is about.

@@ -36,8 +36,15 @@ const CPU_NODES: usize = 4;
 /// Log lines and events looked at.
 const MAX_LINES: u32 = 2_000;
 
+/// Log lines are read from this long before the job began: daemons complain once, when a node boots, and jobs that cannot run for it
+/// come soon after.
+const LINES_BEFORE: SignedDuration = SignedDuration::from_hours(2);
+
+/// Events are read from this long before the job began: a node keeps what was installed on it the day before.
+const EVENTS_BEFORE: SignedDuration = SignedDuration::from_hours(24);
+
 /// The log lines that some cause reads: parts of a regular expression, any of which may occur.
-const LOG_PATTERN: [&str; 14] = [
+const LOG_PATTERN: [&str; 16] = [
     "Xid",
     "[Cc]heckpoint",
     "Got async event",
@@ -52,6 +59,8 @@ const LOG_PATTERN: [&str; 14] = [
     "not responding|blocked for more than",
     "SlowDown|slow requests|reduce your request rate",
     "failed to allocate memory",
+    "NODE FAILURE|NodeNotReady|marked down",
+    "(loss|grad|param|iteration).{0,60}\\b(NaN|nan|inf)\\b|\\b(NaN|nan) (loss|grad)",
 ];
 
 /// Counters of errors and flags of failures: they stand still in good health. One look over the whole window tells whether they did;
@@ -97,11 +106,11 @@ pub(super) fn survey(context: &ToolContext<'_>, scope: &Scope) -> Vec<Query> {
         let body = Filter::Dim { dim: Dim::Body, matches: Match::Regex(LOG_PATTERN.join("|")) };
         let mut filters = node_filters(scope);
         filters.push(body);
-        queries.push(lines(context, Dataset::Logs, scope.range, filters));
+        queries.push(lines(context, Dataset::Logs, since(scope, LINES_BEFORE), filters));
         queries.push(bus_addresses(context, scope));
     }
     if context.may_read(Dataset::Events) {
-        queries.push(lines(context, Dataset::Events, scope.range, cluster_filter(scope)));
+        queries.push(lines(context, Dataset::Events, since(scope, EVENTS_BEFORE), cluster_filter(scope)));
     }
     if !scope.placements.is_empty() {
         queries.push(runs(context, Dataset::Jobs, scope.window, cluster_filter(scope)));
@@ -243,6 +252,13 @@ fn runs(context: &ToolContext<'_>, dataset: Dataset, range: TimeRange, filters: 
 fn lines(context: &ToolContext<'_>, dataset: Dataset, range: TimeRange, filters: Vec<Filter>) -> Query {
     let shape = Shape::Rows { order: Order::Ascending, limit: context.max_rows.min(MAX_LINES) };
     Query { dataset, metric: None, part: MetricPart::Samples, range, filters, placement: None, threshold: None, shape }
+}
+
+/// What is read of the job, and what came before its beginning where the window holds that.
+fn since(scope: &Scope, before: SignedDuration) -> TimeRange {
+    let from = scope.start.checked_sub(before).unwrap_or(scope.start);
+    let from = if scope.range.from() > scope.start { scope.range.from() } else { from };
+    TimeRange::new(from, scope.range.to()).unwrap_or(scope.range)
 }
 
 fn bus_addresses(context: &ToolContext<'_>, scope: &Scope) -> Query {

@@ -45,8 +45,8 @@ impl Piece {
 pub(super) struct CaseFile {
     pieces: Vec<Piece>,
     bus_ids: BTreeMap<(String, u32, u8, u8), String>,
-    /// How many GPUs each earlier run held.
-    sizes: BTreeMap<String, usize>,
+    /// What runs of the same name held.
+    held: history::Held,
     attempts: Vec<Attempt>,
     others: Vec<OtherRun>,
     /// What a reader should know about the reading.
@@ -157,6 +157,14 @@ impl CaseFile {
                 continue;
             }
             let mut found = evidence(&alone, NAME, self.pieces.len() + 1, Content::Series(series));
+            if names.len() > 1 {
+                // The text and its parameters are those of one query for all of them.
+                let of = stored.as_deref().unwrap_or(metric.as_str());
+                found.labels.insert(
+                    "rows_of_query".to_owned(),
+                    format!("those of {of}; one query reads {} metrics", names.len()),
+                );
+            }
             found.metric = stored;
             found.labels.insert("metric".to_owned(), metric);
             found.labels.insert("job".to_owned(), scope.job.clone());
@@ -167,7 +175,7 @@ impl CaseFile {
 
     fn add_history(&mut self, part: history::Part, fetched: &Fetched, n: usize) -> Result<(), ToolError> {
         match part {
-            history::Part::Held => self.sizes = history::sizes(fetched)?,
+            history::Part::Held => self.held = history::held(fetched)?,
             history::Part::Drivers | history::Part::Runs | history::Part::Pace => {
                 if let Some(found) = history::piece(part, fetched, n)? {
                     self.pieces.push(Piece::History(part, found));
@@ -220,6 +228,11 @@ impl CaseFile {
             events: first(|p| matches!(p, Piece::Events(_))),
             drivers: self.of(history::Part::Drivers).next(),
             history: first(|p| matches!(p, Piece::History(history::Part::Runs, _))),
+            siblings: self
+                .of(history::Part::Runs)
+                .next()
+                .map(|runs| history::siblings(runs, &self.held.nodes))
+                .unwrap_or_default(),
             earlier: self.earlier(),
             held: first(|p| matches!(p, Piece::Held(_))),
             attempts: self.attempts.clone(),
@@ -242,7 +255,7 @@ impl CaseFile {
         let known = |pace: &Evidence| {
             let job = pace.series.first()?.entity.get("job")?;
             let row = runs.rows.iter().position(|row| history::job_of(row) == job)?;
-            Some((row, *self.sizes.get(job)?))
+            Some((row, *self.held.sizes.get(job)?))
         };
         self.of(history::Part::Pace)
             .filter_map(|pace| known(pace).map(|(row, gpus)| EarlierRun { row, gpus, pace }))

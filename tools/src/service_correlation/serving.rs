@@ -96,22 +96,22 @@ fn rows_of(dataset: Dataset, range: TimeRange, filters: Vec<Filter>, shape: Shap
     Query { dataset, metric: None, part: MetricPart::Samples, range, filters, placement: None, threshold: None, shape }
 }
 
-/// Every signal of the service over a range; those of its GPUs too if wanted.
+/// Every signal of the service over a range; those of its pods' GPUs and memory too if wanted.
 fn series(
     context: &ToolContext<'_>,
     inventory: &Inventory,
     range: TimeRange,
     step_ms: u64,
-    with_gpus: bool,
+    with_pods: bool,
 ) -> Result<Vec<Query>, ToolError> {
     let mut queries = Vec::new();
     for source in sources(inventory) {
-        let of_gpus = source.signal.is_of_gpus();
-        if of_gpus && !with_gpus {
+        let of_pods = source.signal.is_of_pods();
+        if of_pods && !with_pods {
             continue;
         }
         let Some(measure) = measure(context, &source) else { continue };
-        let filters = if of_gpus {
+        let filters = if of_pods {
             let pods = inventory.replicas.pods.iter().cloned().collect();
             vec![Filter::Dim { dim: Dim::Label("pod".to_owned()), matches: Match::In(pods) }]
         } else {
@@ -139,7 +139,7 @@ fn sources(inventory: &Inventory) -> Vec<Source> {
     let mut all = Vec::new();
     for signal in ServingSignal::ALL.iter().copied() {
         for metric in signal.metrics() {
-            let there = if signal.is_of_gpus() {
+            let there = if signal.is_of_pods() {
                 !inventory.replicas.pods.is_empty()
             } else {
                 inventory.metrics.contains(*metric)

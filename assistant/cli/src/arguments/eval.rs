@@ -29,6 +29,9 @@ pub(crate) struct RunArguments {
     /// Ask about incidents only whose id holds this.
     #[arg(long, value_name = "TEXT")]
     only: Option<String>,
+    /// Ask about one in so many kinds of incident.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    every: Option<u64>,
     /// Move every drawn parameter of the suite that ships by up to this part, up or down; 0.3 is 30 %.
     #[arg(long, value_name = "PART", default_value_t = 0.0, value_parser = part, conflicts_with = "suite")]
     stretch: f64,
@@ -52,14 +55,14 @@ enum Half {
 
 impl From<RunArguments> for EvalOptions {
     fn from(arguments: RunArguments) -> Self {
-        let RunArguments { suite, json, half, only, stretch, stretch_seed, ablate, no_keep } = arguments;
+        let RunArguments { suite, json, half, only, every, stretch, stretch_seed, ablate, no_keep } = arguments;
         let halves = match half {
             Half::All => Halves::All,
             Half::Tuning => Halves::Tuning,
             Half::HeldOut => Halves::HeldOut,
         };
         let stretch = if stretch > 0.0 { Stretch { by: stretch, seed: stretch_seed } } else { Stretch::NONE };
-        Self { suite, json, selection: Selection { halves, only }, stretch, ablate, forget: no_keep }
+        Self { suite, json, selection: Selection { halves, only, every }, stretch, ablate, forget: no_keep }
     }
 }
 

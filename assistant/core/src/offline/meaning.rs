@@ -8,6 +8,7 @@ use sightline_model::{AskedRange, Outcome, TimeRange};
 use sightline_tools::ToolOutput;
 
 use super::draft;
+use super::lexicon;
 use super::plan::{finish, metric_arguments, output, window, with_window};
 use super::reading::{MetricMention, Reading};
 use super::time::asked;
@@ -168,7 +169,8 @@ pub(super) fn asks(words: &[Word<'_>], has_metric: bool, has_job: bool, times: u
     if plain && (has_code || has_mask) {
         return true;
     }
-    let own = has_job || times > 0 || any(words, OF_SOMETHING);
+    // `why are requests slow` names a metric as well, and is no question about it.
+    let own = has_job || times > 0 || any(words, OF_SOMETHING) || any(words, lexicon::SLOW);
     // `what is SM activity`, but not `what is the SM clock`, which asks for its value.
     if plain && has_metric && !own && words.get(2).is_none_or(|word| word.folded != "the") {
         return true;
@@ -186,8 +188,8 @@ pub(super) fn next(ask: &Ask, zone: &TimeZone, reading: &Reading, gathered: &[Ga
         let search = ToolCall { tool: "search_runbooks".to_owned(), arguments: json!({ "query": ask.text }) };
         let mut calls = vec![search];
         // When a job ran has to be known before its series can be read.
-        if reading.job.is_some() && reading.times.is_empty() {
-            calls.push(super::why::look_up_job(ask, reading.job.as_deref()));
+        if let (Some(job), true) = (named_job(reading), reading.times.is_empty()) {
+            calls.push(super::why::look_up_job(ask, Some(job)));
         }
         return Turn::Calls(calls);
     };
@@ -209,13 +211,18 @@ pub(super) fn next(ask: &Ask, zone: &TimeZone, reading: &Reading, gathered: &[Ga
     if calls.is_empty() { finish(draft::from_output(found, None)) } else { Turn::Calls(calls) }
 }
 
+/// The job that is named; of `the job hangs` none is.
+fn named_job(reading: &Reading) -> Option<&str> {
+    reading.job.as_deref().filter(|job| !lexicon::SLOW.contains(&job.to_lowercase().as_str()))
+}
+
 /// The window of what is named; none where nothing is, or the job is not known.
 fn own_window(ask: &Ask, zone: &TimeZone, reading: &Reading, gathered: &[Gathered]) -> Option<(TimeRange, AskedRange)> {
-    let named = reading.job.is_some() || reading.named.iter().any(|(kind, _)| matches!(*kind, "node" | "gpu"));
+    let named = named_job(reading).is_some() || reading.named.iter().any(|(kind, _)| matches!(*kind, "node" | "gpu"));
     if !named {
         return None;
     }
-    match (&reading.job, reading.times.is_empty()) {
+    match (named_job(reading), reading.times.is_empty()) {
         (Some(job), true) => {
             let range = span(job, output(gathered, "find_entities")?.ok()?, ask.as_of)?;
             Some((range, asked(range, "the job's own time, as no time was named", zone)))

@@ -2,7 +2,7 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use sightline_query::Catalogue;
 
-use super::reading::{Class, read};
+use super::reading::{Class, Subject, read};
 
 fn class(text: &str) -> Class {
     let as_of: Timestamp = "2026-05-04T10:00:00Z".parse().unwrap();
@@ -39,9 +39,9 @@ fn questions_about_meaning_are_told_from_others() {
 #[test]
 fn questions_for_data_stay_what_they_are() {
     for (text, wanted) in [
-        ("why was training job J123 slow yesterday?", Class::WhySlow),
-        ("why does job J9 hang", Class::WhySlow),
-        ("Why did training job J131 stop making progress?", Class::WhySlow),
+        ("why was training job J123 slow yesterday?", Class::Why(Subject::Job)),
+        ("why does job J9 hang", Class::Why(Subject::Job)),
+        ("Why did training job J131 stop making progress?", Class::Why(Subject::Job)),
         ("what was the gpu temperature of node atlas-n07 over the last 3 hours", Class::Value),
         ("what is the gpu temperature", Class::Value),
         ("what is the gpu utilization of node a-1 right now", Class::Value),
@@ -49,6 +49,7 @@ fn questions_for_data_stay_what_they_are() {
         ("compare gpu power today and yesterday", Class::Compare),
         ("show xid errors of node atlas-n07 in the last 2 hours", Class::Logs),
         ("what is the meaning of life", Class::Other),
+        ("Why are requests slow?", Class::Why(Subject::Service)),
         ("what does the fox say", Class::Other),
         ("drain node atlas-n07", Class::Write),
     ] {

@@ -133,7 +133,7 @@ pub(super) fn read(text: &str, catalogue: &Catalogue, as_of: Timestamp, zone: &T
     let tenant = after(&words, &["tenant", "tenant of", "customer"]);
     let metric = metric(&words, &times, catalogue);
     let about = subject::subject(&words, job.is_some(), &named, written.as_deref());
-    let class = classify(&words, &metric, about, times.len());
+    let class = classify(&words, &metric, about, written.as_deref(), times.len());
     Ok(Reading {
         class,
         job,
@@ -153,7 +153,13 @@ pub(super) fn read(text: &str, catalogue: &Catalogue, as_of: Timestamp, zone: &T
     })
 }
 
-fn classify(words: &[Word<'_>], metric: &MetricMention, about: Option<Subject>, times: usize) -> Class {
+fn classify(
+    words: &[Word<'_>],
+    metric: &MetricMention,
+    about: Option<Subject>,
+    written: Option<&str>,
+    times: usize,
+) -> Class {
     let commands = words.first().is_some_and(|w| lexicon::WRITES.contains(&w.folded.as_str()))
         || (at(words, 0, "please") && words.get(1).is_some_and(|w| lexicon::WRITES.contains(&w.folded.as_str())))
         || (any(words, &["can you", "could you"])
@@ -163,13 +169,26 @@ fn classify(words: &[Word<'_>], metric: &MetricMention, about: Option<Subject>, 
         return Class::Write;
     }
     let has_metric = !matches!(metric, MetricMention::None { .. });
-    if super::meaning::asks(words, has_metric, about == Some(Subject::Job), times) {
+    // What is unwell is somebody's, whether or not it has a name.
+    let own = about == Some(Subject::Job) || subject::is_unwell(words);
+    if super::meaning::asks(words, has_metric, own, times) {
         return Class::Meaning;
     }
-    let ranks = any(words, lexicon::MOST) || any(words, lexicon::LEAST);
+    // `On most machines …. Who is holding it up?` ranks nothing.
+    let seeks = written.is_some_and(subject::is_joined_name) && any(words, lexicon::SEEKS);
+    let ranks = (any(words, lexicon::MOST) || any(words, lexicon::LEAST)) && !seeks;
     // Of a job, a word of slowness is enough; what lies beside it in the question is part of the story.
     if about == Some(Subject::Job) && any(words, lexicon::SLOW) {
         return Class::Why(Subject::Job);
+    }
+    // `The dashboard shows Xid 45 for job 661204. What actually broke?` asks for the cause, not for the lines.
+    let named = written.is_some_and(subject::is_joined_name);
+    if let Some(about @ (Subject::Job | Subject::Anything)) = about
+        && (about == Subject::Job || named)
+        && any(words, lexicon::LOGS)
+        && (any(words, lexicon::SEEKS) || any(words, lexicon::SLOW))
+    {
+        return Class::Why(about);
     }
     // A metric of the same name (`DCGM_FI_DEV_XID_ERRORS`) is meant only when it is written as one.
     let named_metric = words.iter().any(|w| w.folded.contains('_') || w.folded.contains(':')) && has_metric;
@@ -196,7 +215,17 @@ fn classify(words: &[Word<'_>], metric: &MetricMention, about: Option<Subject>, 
     }
     // A value question about something that is no known metric is answered with near names.
     let near = matches!(metric, MetricMention::None { typed: Some(_), .. });
-    if near && any(words, lexicon::VALUE) { Class::Value } else { Class::Other }
+    if near && any(words, lexicon::VALUE) {
+        return Class::Value;
+    }
+    // A question that names something and asks nothing else that is understood asks how that does.
+    match about {
+        Some(Subject::Job) if asks => Class::Why(Subject::Job),
+        Some(Subject::Anything) if named => Class::Why(Subject::Anything),
+        // What is slow or fails goes by a word that only the look-up can tell from any other: `the shop's frontend`.
+        None if any(words, lexicon::SLOW) => Class::Why(Subject::Service),
+        Some(Subject::Job | Subject::Service | Subject::Host | Subject::Anything) | None => Class::Other,
+    }
 }
 
 /// The job: the word after `job`, or a word that looks like a scheduler's id (`J123`, `job-88412`).
@@ -207,6 +236,7 @@ fn job(words: &[Word<'_>], times: &[TimeMention]) -> Option<String> {
         }
         if let Some(next) = words.get(place + 1)
             && !is_filler(&next.folded)
+            && !lexicon::SLOW.contains(&next.folded.as_str())
             && !in_time(times, place + 1)
         {
             return Some(next.typed.to_owned());

@@ -68,6 +68,10 @@ fn services_are_told_from_jobs_and_from_numbers() {
         ("Why are requests slow?", None),
         ("What is wrong with service chat?", Some("chat")),
         ("Why did the latency of model qwen go up at 3pm?", Some("qwen")),
+        ("TTFT of embed is up since 09:33 but queue times are as before. Where does the time go?", Some("embed")),
+        ("Token latency of vision-11b has crept up. What limits it?", Some("vision-11b")),
+        ("qa-docs had 90 requests waiting after 09:20. Is the KV cache too small?", Some("qa-docs")),
+        ("What happened to the latency of dsk at about 08:42?", Some("dsk")),
     ] {
         let reading = reading(text);
         assert_eq!(reading.class, Class::Why(Subject::Service), "{text}");
@@ -78,6 +82,7 @@ fn services_are_told_from_jobs_and_from_numbers() {
         "is Checkout healthy",
         "what is wrong with 80609?",
         "why did frontend get slower at 14:10?",
+        "Streaming from sum-70b became choppy. What is the bottleneck?",
     ] {
         assert_eq!(class(text), Class::Why(Subject::Anything), "{text}");
     }
@@ -145,4 +150,72 @@ fn counts_entities_and_misspelt_metrics_are_marked() {
 fn a_named_tenant_is_marked() {
     assert_eq!(reading("why was job J9 of tenant borealis slow").tenant.as_deref(), Some("borealis"));
     assert_eq!(reading("why was job J9 slow").tenant, None);
+}
+
+#[test]
+fn the_wordings_that_people_use_are_read_as_they_are_meant() {
+    let lines = [
+        "why is J4711 slow",
+        "why is run4711 slow",
+        "why is 80609 slow",
+        "Why was job run4711 slow between 10:55 and 11:20 today?",
+        "Why has training job 80609 become slower?",
+        "What is slowing down job 80609?",
+        "What slowed down job J4711 yesterday?",
+        "Which GPU slows down 80609?",
+        "Which GPU slows down run4711?",
+        "Why did the throughput of J4711 drop?",
+        "Why did the throughput of 80609 drop?",
+        "Why did the throughput of job-80609 drop?",
+        "Why did job-80609 crash?",
+        "What happened to job job-80609?",
+        "Is anything wrong with 80609?",
+        "Is training job 80609 healthy?",
+        "Is the KV cache of code-complete too full?",
+        "Is summarizer short of GPU capacity?",
+        "Is seating short of CPU?",
+        "Are there more errors than usual in catalog?",
+        "Are preemptions slowing down code-complete?",
+        "Did the deploy make code-complete slower?",
+        "Did a deploy make storefront slower?",
+        "Why does summarizer have such a long queue since 09:25?",
+        "Why do so many calls to copilot fail since 03:15?",
+        "Why did requests to assist fail around 07:15 UTC?",
+        "Why are requests to portal failing?",
+        "Why is the p99 latency of portal high since 09:40?",
+        "Why is the inter-token latency of translate so high?",
+        "Why is TTFT of chat-api high since 09:40?",
+        "Why is translate slow since 09:35?",
+        "Why is support-bot so slow since 06:35?",
+        "Some answers of support-bot are slow since 10:15. Why?",
+        "Time to first token of deepseek-coder-33b went up around 07:45 UTC. Why?",
+        "ticket-web got slow at about 08:30 UTC. Which component behind it is the root cause?",
+        "Was service storefront slow around 06:15 UTC?",
+        "What is wrong with model mixtral-8x7b-instruct?",
+        "which GPU is the slowest?",
+        "What is the GPU temperature of node atlas-n07?",
+        "show the latency of portal since 09:40",
+        "which nodes have the most Xid errors today",
+        "what does Xid 79 mean",
+    ];
+    let told = lines.map(|text| {
+        let Reading { class, job, subject, .. } = reading(text);
+        format!(
+            "{text:<86} {class:?} · job {} · subject {}",
+            job.as_deref().unwrap_or("-"),
+            subject.as_deref().unwrap_or("-")
+        )
+    });
+    insta::assert_snapshot!(told.join("\n"));
+}
+
+/// Prints how each question of a file (one a line) is read: for a person who adds wordings.
+#[test]
+#[ignore = "prints; set QUESTIONS to a file"]
+fn print_how_questions_are_read() {
+    let text = std::fs::read_to_string(std::env::var("QUESTIONS").unwrap()).unwrap();
+    for line in text.lines() {
+        let read = reading(line);
+        println!("{:?} job={:?} subject={:?} metric={:?} | {line}", read.class, read.job, read.subject, read.metric);
+    }
 }

@@ -3,7 +3,7 @@
 use super::lexicon;
 use super::reading::{Named, Subject};
 use super::time::TimeMention;
-use super::words::{Word, any, at};
+use super::words::{Word, any, at, length};
 
 /// Whether the question says that something is wrong, or asks whether it is.
 pub(super) fn is_symptom(words: &[Word<'_>]) -> bool {
@@ -13,9 +13,15 @@ pub(super) fn is_symptom(words: &[Word<'_>]) -> bool {
     if shows && !why {
         return false;
     }
+    // Who asks why of something that has a name, or of a service or a job, asks for a cause.
+    why || is_unwell(words) || any(words, lexicon::SEEKS)
+}
+
+/// Whether words say that something is not as it should be.
+pub(super) fn is_unwell(words: &[Word<'_>]) -> bool {
     any(words, lexicon::SLOW)
         || any(words, lexicon::UNWELL)
-        || (any(words, lexicon::SERVICE) && (why || any(words, lexicon::MOVED)))
+        || (any(words, lexicon::SERVICE) && any(words, lexicon::MOVED))
 }
 
 /// What it is about; none when nothing says so.
@@ -33,10 +39,19 @@ pub(super) fn subject(words: &[Word<'_>], job: bool, named: &Named, written: Opt
     if any(words, lexicon::SERVICE) {
         return Some(Subject::Service);
     }
-    if names(&["node", "gpu", "cluster"]) || any(words, lexicon::PLACES) {
+    if names(&["node", "gpu", "cluster"]) {
         return Some(Subject::Host);
     }
-    written.map(|_| Subject::Anything)
+    // `is summarizer short of GPU capacity` is about what it names; `which GPU is slow` names nothing.
+    match written {
+        Some(_) => Some(Subject::Anything),
+        None => any(words, lexicon::PLACES).then_some(Subject::Host),
+    }
+}
+
+/// `ev-211`, `mig_job_3`: nobody writes an ordinary word so.
+pub(super) fn is_joined_name(name: &str) -> bool {
+    name.contains(['-', '_']) && name.chars().any(char::is_alphanumeric)
 }
 
 /// The name that was written for what is unwell: said to be a service or a model, else a word that is written like a name, else the word
@@ -48,20 +63,26 @@ pub(super) fn written_name(words: &[Word<'_>], times: &[TimeMention], named: &Na
     let in_time = |place: usize| times.iter().any(|t| (t.first..t.first + t.length).contains(&place));
     let is_of_another = |word: &Word<'_>| named.iter().any(|(_, name)| name == word.typed);
     let free = |place: usize, word: &Word<'_>| !in_time(place) && !is_of_another(word) && !is_vocabulary(word);
-    let like_a_name =
-        words.iter().enumerate().find(|(place, word)| free(*place, word) && is_written_like_a_name(word, *place));
-    if let Some((_, word)) = like_a_name {
+    let mut like_names =
+        words.iter().enumerate().filter(|(place, word)| free(*place, word) && is_written_like_a_name(word, *place));
+    // `GPU utilisation is 100 % …, why did train-7b-0412 drop`: what nobody writes but as a name comes before what may be one.
+    let joined = like_names.clone().find(|(_, word)| is_joined_name(word.typed));
+    if let Some((_, word)) = joined.or_else(|| like_names.next()) {
         return Some(word.typed.to_owned());
     }
-    for lead in ["with", "of", "is", "was", "are", "did", "does", "do"] {
+    let names_at = |place: usize| words.get(place).filter(|word| free(place, word)).map(|word| word.typed.to_owned());
+    for lead in lexicon::LEADS {
         for place in (0..words.len()).filter(|place| at(words, *place, lead)) {
-            let next = if at(words, place + 1, "the") { place + 2 } else { place + 1 };
-            if let Some(word) = words.get(next).filter(|word| free(next, word)) {
-                return Some(word.typed.to_owned());
+            let next = place + length(lead);
+            let next = if at(words, next, "the") { next + 1 } else { next };
+            if let Some(name) = names_at(next) {
+                return Some(name);
             }
         }
     }
-    None
+    // `make storefront slower`
+    let slow = words.iter().position(|word| lexicon::SLOW.contains(&word.folded.as_str()))?;
+    names_at(slow.checked_sub(1)?)
 }
 
 /// `PetSite`, `llama-70b`, `chat_v2`, `80609`, `Checkout` inside of a sentence; not `TTFT`.
@@ -70,7 +91,7 @@ fn is_written_like_a_name(word: &Word<'_>, place: usize) -> bool {
     let has_small = letters().any(char::is_lowercase);
     let joined = word.typed.contains(['-', '_', ':', '/', '.']) && word.typed.chars().any(char::is_alphanumeric);
     let mixed = word.typed.chars().any(|c| c.is_ascii_digit()) && letters().next().is_some();
-    let number = word.typed.len() >= 3 && word.typed.chars().all(|c| c.is_ascii_digit());
+    let number = word.typed.len() >= 4 && word.typed.chars().all(|c| c.is_ascii_digit());
     let inner_capital = word.typed.chars().skip(1).any(char::is_uppercase);
     let capital = place > 0 && word.typed.chars().next().is_some_and(char::is_uppercase);
     number || (has_small && (joined || mixed || inner_capital || capital))
@@ -87,6 +108,8 @@ fn is_vocabulary(word: &Word<'_>) -> bool {
         lexicon::PLACES,
         lexicon::ASKS,
         lexicon::PLAIN,
+        lexicon::SEEKS,
+        lexicon::FIELD,
     ];
     // A phrase's words are vocabulary too: `root cause`, `time to first token`.
     lists.iter().any(|list| list.iter().any(|phrase| phrase.split(' ').any(|part| part == word.folded)))

@@ -1,5 +1,6 @@
 //! Why something is slow, fails or is unwell: which calls find the cause, for a job, a service or a place of the cluster.
 
+mod doubt;
 mod host;
 mod job;
 mod names;

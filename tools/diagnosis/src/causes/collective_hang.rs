@@ -201,7 +201,9 @@ fn first_port_error(case: &Case<'_>, stall: &Stall<'_>) -> Option<Culprit> {
 fn idle_ones(case: &Case<'_>, stall: &Stall<'_>) -> Option<Culprit> {
     let (view, range) = (case.view(Signal::Utilization)?, stall.inner()?);
     let typical = view.typical(range).filter(|t| *t >= SPINNING)?;
-    let odd: Vec<_> = view.members.iter().filter(|m| m.median(range).is_some_and(|own| own < typical / 2.0)).collect();
+    let holds = |m: &&crate::view::Member<'_>| held_then(case, stall, m.entity);
+    let idle = |m: &&crate::view::Member<'_>| m.median(range).is_some_and(|own| own < typical / 2.0);
+    let odd: Vec<_> = view.members.iter().filter(holds).filter(idle).collect();
     let text = "GPU {gpu} on {node} had little to do meanwhile ({own}), while its peers ({peers}) waited for it.";
     named(view, range, odd.iter().map(|m| m.entity).collect(), text, Relation::Below)
 }
@@ -216,13 +218,21 @@ fn busy_ones(case: &Case<'_>, stall: &Stall<'_>) -> Option<Culprit> {
             (Some(now), Some(then)) if then > 0.0 => now / then >= 0.9,
             _ => false,
         };
-        let odd: Vec<&Entity> = view.members.iter().filter(goes_on).map(|m| m.entity).collect();
+        let holds = |m: &&crate::view::Member<'_>| held_then(case, stall, m.entity);
+        let odd: Vec<&Entity> = view.members.iter().filter(holds).filter(goes_on).map(|m| m.entity).collect();
         let text = format!(
             "GPU {{gpu}} on {{node}} went on with {} of {{own}} meanwhile, while its peers waited at {{peers}}.",
             signal.words()
         );
         (typical < 0.8).then(|| named(view, range, odd, &text, Relation::Above)).flatten()
     })
+}
+
+/// Whether the attempt that came to a halt ran on that node: a GPU that only a later one got was idle for no fault of its own.
+fn held_then(case: &Case<'_>, stall: &Stall<'_>, entity: &Entity) -> bool {
+    let attempts = &case.observations.attempts;
+    let halted = attempts.iter().rfind(|a| a.from <= stall.last.at);
+    halted.is_none_or(|a| a.nodes.is_empty() || entity.get("node").is_none_or(|node| a.nodes.contains(node)))
 }
 
 fn named(view: &View<'_>, range: TimeRange, odd: Vec<&Entity>, text: &str, relation: Relation) -> Option<Culprit> {

@@ -1,18 +1,21 @@
 //! A job that is as fast as its GPUs are: an explanation, not a fault.
 //!
 //! Speaks for it: a level pace, busy GPUs that do work and do not just spin, no GPU that stands out. Rules it out: the job became
-//! slower, or a GPU stands out. Trap: utilisation alone proves nothing, a hung collective shows 100 too; power or SM activity must agree.
+//! slower or failed, its memory runs out, its GPUs do less than they did or not what they could, or a GPU stands out. Trap: utilisation alone proves nothing, a hung collective shows 100 too; power or SM activity must agree.
 
 use sightline_model::claim::Quantity;
-use sightline_model::{Component, DraftClaim, Entity, Relation, Stat};
+use sightline_model::{Component, DraftClaim, Entity, Relation, Stat, TimeRange};
 
 use crate::case::Case;
-use crate::cause::{Check, Finding, Strength, Support};
+use crate::cause::{Check, Finding, MIN_RELATIVE, Strength, Support};
+use crate::causes::inefficient_kernels;
+use crate::causes::memory_leak;
 use crate::causes::telemetry_gap::{POOR_COVERAGE, mean_coverage};
 use crate::clocks::Reason;
 use crate::pace::Pace;
 use crate::sentence::{Sentence, stat};
 use crate::signal::Signal;
+use crate::view::shift;
 
 pub(crate) const CHECK: Check = Check { id: "compute_bound", assess };
 
@@ -26,6 +29,9 @@ const ACTIVE: f64 = 0.5;
 /// Without SM activity: a GPU that spins in a collective draws far less than it has drawn at its best.
 const POWER_SHARE: f64 = 0.7;
 
+/// Activity scatters by some percent between stretches of a healthy job; three times the smallest change that counts is a fall.
+const FELL: f64 = 3.0 * MIN_RELATIVE;
+
 /// Whether the job keeps its pace on healthy, busy GPUs: the common ground of the explanations that are no faults.
 pub(crate) fn healthy_and_busy(case: &Case<'_>) -> Option<bool> {
     let view = case.view(Signal::Utilization)?;
@@ -34,7 +40,24 @@ pub(crate) fn healthy_and_busy(case: &Case<'_>) -> Option<bool> {
     let odd = case.clocks.iter().any(|c| c.reason != Reason::Idle) || !case.stopped.is_empty() || case.stall.is_some();
     // What was seen of half the window or less says nothing about the rest.
     let covered = mean_coverage(case, view)? >= POOR_COVERAGE;
-    Some(busy && level && !odd && covered)
+    // Being busy explains no death, and no memory that runs out.
+    let ends_badly = case.failed() || case.just_started() || memory_leak::holds(case);
+    Some(busy && level && !odd && covered && !ends_badly && !does_less(case))
+}
+
+/// Whether the GPUs do less in the last third of the window than in the first, and the job's own timers, which would tell whether its
+/// pace fell with that, are missing.
+pub(crate) fn does_less(case: &Case<'_>) -> bool {
+    if !matches!(case.pace, Pace::Unknown) {
+        return false;
+    }
+    let (from, to) = (case.window.from(), case.window.to());
+    let third = case.window.millis() / 3;
+    let thirds = (TimeRange::new(from, shift(from, third)), TimeRange::new(shift(to, -third), to));
+    let (Some(early), Some(late)) = thirds else { return false };
+    [Signal::TensorActive, Signal::SmActive].into_iter().filter_map(|s| case.view(s)).any(|view| {
+        matches!((view.typical(early), view.typical(late)), (Some(then), Some(now)) if now < then * (1.0 - FELL))
+    })
 }
 
 fn works(case: &Case<'_>) -> Option<(bool, DraftClaim)> {
@@ -64,9 +87,9 @@ fn assess(case: &Case<'_>) -> Finding {
     let (Some(healthy), Some((working, work))) = (healthy_and_busy(case), works(case)) else {
         return case.no_data(&[Signal::Utilization, Signal::Power]);
     };
-    if !healthy || !working {
+    if !healthy || !working || inefficient_kernels::holds(case) {
         let mut why = Sentence::new(
-            "Not the explanation: the job's pace changed, a GPU stands out, or the GPUs are not fully at work.",
+            "Not the explanation: the job's pace changed, it failed, its memory grows, a GPU stands out, or the GPUs are not fully at work.",
         );
         if let Some(view) = case.view(Signal::Utilization) {
             why = why.cite(&view.evidence.id);

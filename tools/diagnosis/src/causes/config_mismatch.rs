@@ -14,7 +14,7 @@ use sightline_model::{Component, DraftClaim, Entity, Relation, Stat};
 use crate::case::Case;
 use crate::cause::{Check, Finding, MIN_RELATIVE, Strength, Support};
 use crate::drivers::{drivers, split};
-use crate::records::{Record, contains, events, lines};
+use crate::records::{Record, contains, events, lines, lines_before_too};
 use crate::sentence::{Sentence, stat};
 use crate::signal::Signal;
 
@@ -72,7 +72,7 @@ fn assess(case: &Case<'_>) -> Finding {
 }
 
 fn named(case: &Case<'_>) -> Option<Finding> {
-    let mut found = lines(case, &NAMED);
+    let mut found = lines_before_too(case, &NAMED);
     let told = events(case, &["alert", "fault", "config"]);
     found.extend(told.into_iter().filter(|e| NAMED.iter().any(|text| contains(e.body(), text))));
     found.sort_by_key(|r| r.at);

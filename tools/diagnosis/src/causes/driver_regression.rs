@@ -15,10 +15,11 @@ use crate::causes::software_regression;
 use crate::clocks::Reason;
 use crate::drivers::{Driver, drivers, split};
 use crate::pace::Pace;
-use crate::records::{Record, before_slowdown, events};
+use crate::records::{Record, before_slowdown, events_before_too};
 use crate::sentence::{Sentence, ratio, stat};
 use crate::signal::Signal;
 use crate::view::View;
+use crate::xid::XidAction;
 
 pub(crate) const CHECK: Check = Check { id: "driver_regression", assess };
 
@@ -27,9 +28,12 @@ const GSP_XIDS: [u32; 2] = [119, 120];
 
 const EVENT_KINDS: [&str; 1] = ["driver"];
 
+/// Upgrades this close to each other are one round of maintenance.
+const ROUND_MS: i64 = 1_800_000;
+
 fn assess(case: &Case<'_>) -> Finding {
     let versions = drivers(case);
-    let upgrades = events(case, &EVENT_KINDS);
+    let upgrades = events_before_too(case, &EVENT_KINDS);
     let sides = split(&versions);
     if let Some(found) = timeouts(case, &versions, sides.as_ref(), &upgrades) {
         return found;
@@ -40,7 +44,7 @@ fn assess(case: &Case<'_>) -> Finding {
         return found;
     }
     if let Some(upgrade) = before_slowdown(case, &upgrades)
-        && let Some(found) = after_upgrade(case, &upgrade)
+        && let Some(found) = after_upgrade(case, &upgrade, &upgrades)
     {
         return found;
     }
@@ -105,10 +109,13 @@ fn timeouts(
         }
     }
     let upgraded = upgrades.iter().rfind(|u| u.at <= first.at);
+    // A node that got its driver for this job, and whose GPU reports no harm but the timeout, had nothing else changed.
+    let own = nodes.len() == 1 && upgraded.is_some_and(|u| u.name("node") == nodes.first().copied());
+    let first_job = own && !other_harm(case) && case.stopped.is_empty();
     let only_newer = sides.is_some_and(|(newer, others)| {
         nodes.iter().all(|n| newer.contains(n)) && !others.is_empty() && (nodes.len() >= 2 || upgraded.is_some())
     });
-    if !(only_newer || upgraded.is_some() && nodes.len() >= 2) {
+    if !(only_newer || first_job || upgraded.is_some() && nodes.len() >= 2) {
         return None;
     }
     let mut claims = vec![first.claim()];
@@ -116,22 +123,42 @@ fn timeouts(
     if let Some((newer, others)) = sides {
         claims.extend(both_versions(versions, [newer.as_slice(), others.as_slice()]));
     }
-    let text = if only_newer {
-        "The GPU system processor times out on nodes with the newest driver, and on no other node of the job."
-    } else {
-        "Since a driver upgrade the GPU system processor times out, on several nodes of the job."
+    let text = match (only_newer, nodes.len()) {
+        (true, _) => {
+            "The GPU system processor times out on nodes with the newest driver, and on no other node of the job."
+        }
+        (false, 1) => {
+            "The GPU system processor timed out on a node whose driver was upgraded shortly before, and the GPU reports no harm to its hardware."
+        }
+        (false, _) => "Since a driver upgrade the GPU system processor times out, on several nodes of the job.",
     };
+    // A driver that slows the job down does so from its first step on; the timeouts come when they come.
+    let slower = before_slowdown(case, upgrades).and_then(|_| case.pace.slowdown()?.onset);
+    let onset = slower.map_or(first.at, |slower| slower.at.min(first.at));
     Some(Finding::Supported(Box::new(Support {
         strength: Strength::Proof,
-        coincides: case.coincides(Some(first.at), 0).or(Some(true)),
+        coincides: case.coincides(Some(onset), 0).or(Some(true)),
         // One driver on several nodes explains more than as many failing GPUs do.
         magnitude: 1000.0,
         components: components(&nodes),
-        onset: Some(first.at),
+        onset: Some(onset),
         why: Sentence::new(text).cite_all(&claims).claim(),
         claims,
         fault: true,
     })))
+}
+
+/// Whether a GPU of the job reports anything of its hardware besides timeouts of the system processor.
+fn other_harm(case: &Case<'_>) -> bool {
+    let counters = [Signal::RemappedUncorrectable, Signal::RemappedCorrectable, Signal::DoubleBitErrors];
+    let counted = counters
+        .into_iter()
+        .filter_map(|s| case.view(s))
+        .any(|view| view.members.iter().any(|m| crate::causes::hardware_degradation::growth(view, m).is_some()));
+    let follows = |x: &crate::xid_events::XidEvent<'_>| {
+        x.follows || x.info().is_some_and(|i| matches!(i.action, XidAction::FollowOther | XidAction::Ignore))
+    };
+    counted || case.xids.iter().any(|x| !GSP_XIDS.contains(&x.code) && !follows(x))
 }
 
 /// What tells that a node is slower, and whether the slower one has the higher value.
@@ -230,21 +257,28 @@ fn side_claim(view: &View<'_>, newer: &str, other: &str, case: &Case<'_>) -> Opt
 }
 
 /// The whole job became slower right after an upgrade, and no worker of it stands out.
-fn after_upgrade(case: &Case<'_>, upgrade: &Record<'_>) -> Option<Finding> {
+fn after_upgrade(case: &Case<'_>, upgrade: &Record<'_>, all: &[Record<'_>]) -> Option<Finding> {
     let slowdown = case.pace.slowdown()?;
     if !software_regression::is_uniform(case) {
         return None;
     }
     let mut claims = vec![upgrade.claim()];
     claims.extend(case.pace.claim());
-    let node = upgrade.name("node").map(|n| vec![n]);
+    // Nodes are upgraded one after the other: those of the same round are meant together.
+    let round = all.iter().filter(|u| (u.at.as_millisecond() - upgrade.at.as_millisecond()).abs() <= ROUND_MS);
+    let mut nodes: Vec<&str> = Vec::new();
+    for node in round.filter_map(|u| u.name("node")) {
+        if !nodes.contains(&node) {
+            nodes.push(node);
+        }
+    }
     let text = "The whole job became slower right after a driver upgrade, and no GPU of it stands out.";
     Some(Finding::Supported(Box::new(Support {
         strength: Strength::Pattern,
         coincides: Some(true),
         // What was changed at that time goes before what only has the same shape.
         magnitude: 10.0 + slowdown.factor,
-        components: node.map_or_else(|| case.whole_job(), |nodes| components(&nodes)),
+        components: if nodes.is_empty() { case.whole_job() } else { components(&nodes) },
         onset: slowdown.onset.map(|o| o.at),
         why: Sentence::new(text).cite_all(&claims).claim(),
         claims,
@@ -262,7 +296,8 @@ fn between_runs(case: &Case<'_>, upgrades: &[Record<'_>]) -> Option<Finding> {
     let claims = vec![past.claim.clone(), upgrade.claim()];
     let text = "The job is slower than its last run, all ranks alike, and the driver was upgraded between both.";
     Some(Finding::Supported(Box::new(Support {
-        strength: if past.changed.is_none() { Strength::Proof } else { Strength::Pattern },
+        // One earlier run may be the odd one, and a changed image may be the reason: then the upgrade only fits.
+        strength: if past.changed.is_none() && past.agreed { Strength::Proof } else { Strength::Pattern },
         coincides: None,
         magnitude: past.factor,
         components: case.whole_job(),

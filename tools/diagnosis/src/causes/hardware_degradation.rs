@@ -3,7 +3,7 @@
 //! Speaks for it: rows remapped, a remap that failed, double-bit errors, Xids of the memory and hardware classes. Rules it
 //! out: counters that were collected and did not move, and no such Xid. Trap: the sticky Xid gauge shows old codes; only a code that
 //! is new in the window counts. What NVIDIA says to watch only, such as a row remapped after correctable errors, is a hint; it is
-//! more when the GPU that reports it is the worker that all others wait for.
+//! more when the GPU that reports it is the worker that all others wait for. Runs that fail on one host only are a hint too.
 
 use jiff::Timestamp;
 use sightline_analysis::increase;
@@ -117,6 +117,9 @@ fn assess(case: &Case<'_>) -> Finding {
 }
 
 fn nothing(case: &Case<'_>) -> Finding {
+    if let Some(finding) = crate::same_host::finding(case) {
+        return finding;
+    }
     let watched: Vec<Signal> = COUNTERS
         .into_iter()
         .chain([Signal::RemapFailed, Signal::LastXid])

@@ -1,7 +1,8 @@
 //! Batches that are ready but cannot be moved to the GPUs fast enough.
 //!
-//! Needs the rate at which GPUs receive over PCIe. Speaks for it: most GPUs receive close to what their link carries, or all links run
-//! at a low generation or width under load, while the SMs have less to do. Rules it out: rates far below the link's, or SMs that
+//! Needs the rate at which GPUs receive over PCIe. Speaks for it: most GPUs receive close to what their link carries, all the time or
+//! during the part of each step in which they do not compute, or all links run at a low generation or width under load, while the SMs
+//! have less to do. Rules it out: rates far below the link's, or SMs that
 //! stay at work. Traps: the generation drops at idle by design; one link that is worse than the others is a degraded link.
 
 use sightline_analysis::median;
@@ -20,6 +21,12 @@ const PER_LANE: [f64; 6] = [0.25e9, 0.5e9, 0.985e9, 1.969e9, 3.938e9, 7.563e9];
 
 /// Packet headers and flow control leave about four fifths of the raw rate (PCI Express: 256 byte payloads); nine tenths of that is full.
 const FULL: f64 = 0.72;
+
+/// Copies must take at least a tenth of a step to be why it is long.
+const LEAST_PART: f64 = 0.1;
+
+/// Copies that came with the slowdown at least double the rate.
+const TIMES_BEFORE: f64 = 2.0;
 
 /// The slowest link under a data-centre GPU in use: generation 3 with 16 lanes. Without the link's own state its rate is taken.
 const SLOWEST_USUAL: f64 = 16.0 * 0.985e9;
@@ -45,9 +52,10 @@ fn assess(case: &Case<'_>) -> Finding {
     let range = case.focus();
     let now = stat(view.evidence, &Entity::new(), Stat::Median, Some(range));
     let Some(full) = full(case, range) else {
-        let why =
-            Sentence::new("Ruled out: the GPUs receive {now} over PCIe at the median, far below what a link carries.")
-                .number("now", now, 0, view.unit());
+        let why = Sentence::new(
+            "Ruled out: the GPUs receive {now} over PCIe at the median, too little to fill a link while they wait.",
+        )
+        .number("now", now, 0, view.unit());
         return Finding::RuledOut(why.claim());
     };
     let Some(waiting) = sms_wait(case) else {
@@ -87,13 +95,31 @@ fn carries(case: &Case<'_>, entity: &Entity, range: TimeRange) -> Option<f64> {
     }
 }
 
+/// The part of a step in which the GPUs do not compute: what the step gained, or, from the start on, the time without a kernel. `None`
+/// when nothing tells, or when it is too small to hold copies that matter.
+fn waiting_part(case: &Case<'_>, range: TimeRange) -> Option<f64> {
+    let part = match case.pace.slowdown() {
+        Some(slowdown) => 1.0 - 1.0 / slowdown.factor,
+        None => 1.0 - case.view(Signal::Utilization)?.typical(range)? / 100.0,
+    };
+    (part >= LEAST_PART).then_some(part)
+}
+
 fn full<'v, 'a>(case: &'v Case<'a>, range: TimeRange) -> Option<Full<'v, 'a>> {
     let view = case.view(Signal::PcieReceive)?;
     let rates: Vec<(&crate::view::Member<'_>, f64)> =
         view.members.iter().filter_map(|m| Some((m, m.median(range)?))).collect();
     let known = rates.iter().filter(|(m, _)| carries(case, m.entity, range).is_some()).count();
     let limit = |m: &crate::view::Member<'_>| carries(case, m.entity, range).unwrap_or(SLOWEST_USUAL);
-    let at_limit = rates.iter().filter(|(m, rate)| *rate >= FULL * limit(m)).count();
+    // A link that is full for a part of each step has a mean rate of only that part.
+    let part = waiting_part(case, range).unwrap_or(1.0);
+    let copied_more = |m: &crate::view::Member<'_>, rate: f64| {
+        case.pace.slowdown().is_none_or(|s| m.median(s.good).is_some_and(|before| rate >= TIMES_BEFORE * before))
+    };
+    let is_full = |m: &crate::view::Member<'_>, rate: f64| {
+        rate >= FULL * limit(m) || (rate >= FULL * limit(m) * part && copied_more(m, rate))
+    };
+    let at_limit = rates.iter().filter(|(m, rate)| is_full(m, *rate)).count();
     if at_limit * 2 <= rates.len() {
         return None;
     }

@@ -38,6 +38,11 @@ const MEMORY_BOUND: f64 = 0.6;
 /// The single-precision pipe took over when its activity doubled.
 const TIMES_BEFORE: f64 = 2.0;
 
+/// Whether the kernels do not use what the GPUs have.
+pub(crate) fn holds(case: &Case<'_>) -> bool {
+    matches!(assess(case), Finding::Supported(_))
+}
+
 fn assess(case: &Case<'_>) -> Finding {
     let (Some(tensor), true) = (
         case.view(Signal::TensorActive).filter(|v| v.typical(case.window).is_some_and(|level| level > 0.0)),

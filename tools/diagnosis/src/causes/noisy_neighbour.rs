@@ -62,6 +62,8 @@ fn assess(case: &Case<'_>) -> Finding {
         }
         (true, Some(_)) | (false, Some(_)) => Strength::Proof,
         (true, None) => Strength::Pattern,
+        // It came and went with the other run, and what it waited for in between is its input, which comes over what both share.
+        (false, None) if came_and_went(case, slowdown, neighbour) && input_was_late(case) => Strength::Proof,
         (false, None) => {
             return ruled_out(
                 "Ruled out as far as it is collected: another run began at the time, but nothing that both share became short.",
@@ -72,10 +74,15 @@ fn assess(case: &Case<'_>) -> Finding {
         .row_time("began", runs, neighbour.row)
         .claim();
     let mut claims = vec![began];
+    claims.extend(came_and_went(case, slowdown, neighbour).then(|| ended(runs, neighbour)));
+    let is_short = short.is_some();
     claims.extend(short.map(|s| s.claims).unwrap_or_default());
-    let text = match shares {
-        true => "Another run began on nodes of the job when it became slower, and takes what they share.",
-        false => {
+    let text = match (shares, is_short) {
+        (true, _) => "Another run began on nodes of the job when it became slower, and takes what they share.",
+        (false, false) => {
+            "The job was slow for as long as another run lasted, and waited for its input, which comes over what both share."
+        }
+        (false, true) => {
             "What the job shares with others became short when another run began, while the job's own traffic did not rise."
         }
     };
@@ -106,6 +113,30 @@ fn neighbour<'c>(case: &'c Case<'_>, slowdown: &Slowdown<'_>) -> Option<&'c Othe
         .min_by_key(|run| (!shares(run), distance(run).abs()))
 }
 
+/// How near the job's recovery the other run must end: the minute within which sources are not ordered, and a little.
+const RECOVERY_MS: i64 = 180_000;
+
+/// Whether the job recovered when the other run ended; a job that is slow to the end of what was looked at did not.
+fn came_and_went(case: &Case<'_>, slowdown: &Slowdown<'_>, run: &OtherRun) -> bool {
+    let recovered = slowdown.slow.to();
+    let went_on = case
+        .view(slowdown.signal)
+        .and_then(View::span)
+        .is_some_and(|span| span.to().as_millisecond() - recovered.as_millisecond() >= 3 * slowdown.step_ms);
+    let reach = RECOVERY_MS.max(3 * slowdown.step_ms);
+    went_on && run.to.is_some_and(|to| (to.as_millisecond() - recovered.as_millisecond()).abs() <= reach)
+}
+
+fn input_was_late(case: &Case<'_>) -> bool {
+    matches!(super::data_loader_bottleneck::judge(case), Finding::Supported(_))
+}
+
+fn ended(runs: &sightline_model::Evidence, run: &OtherRun) -> DraftClaim {
+    Sentence::new("It ended at {end}, about when the job had its pace again.")
+        .quote("end", runs, run.row, "end")
+        .claim()
+}
+
 struct Short {
     claims: Vec<DraftClaim>,
     own_rose: bool,
@@ -122,7 +153,7 @@ fn short(case: &Case<'_>, slowdown: &Slowdown<'_>) -> Option<Short> {
             .into_iter()
             .filter_map(|s| {
                 let view = case.view(s)?;
-                let rises: Vec<f64> = view.members.iter().filter_map(|m| ratio(m, slowdown)).collect();
+                let rises: Vec<f64> = view.members.iter().filter_map(|m| usual_ratio(m, slowdown)).collect();
                 Some((view, median(&rises)?))
             })
             .collect();
@@ -138,6 +169,12 @@ fn short(case: &Case<'_>, slowdown: &Slowdown<'_>) -> Option<Short> {
 fn ratio(member: &Member<'_>, slowdown: &Slowdown<'_>) -> Option<f64> {
     let (before, after) = (member.mean(slowdown.good)?, member.mean(slowdown.slow)?);
     (after > 0.0).then(|| after / before.max(after / 100.0))
+}
+
+/// The same for the usual step of time: a checkpoint is a burst that comes before and after alike, but not equally often.
+fn usual_ratio(member: &Member<'_>, slowdown: &Slowdown<'_>) -> Option<f64> {
+    let (before, after) = (member.median(slowdown.good)?, member.median(slowdown.slow)?);
+    (before > 0.0).then(|| after / before)
 }
 
 fn rise_claim(view: &View<'_>, member: &Member<'_>, slowdown: &Slowdown<'_>) -> DraftClaim {
@@ -157,11 +194,11 @@ fn rise_claim(view: &View<'_>, member: &Member<'_>, slowdown: &Slowdown<'_>) -> 
 }
 
 fn kept_claim(view: &View<'_>, member: &Member<'_>, slowdown: &Slowdown<'_>) -> Option<DraftClaim> {
-    ratio(member, slowdown).filter(|r| *r <= OWN_RISE)?;
-    let before = stat(view.evidence, member.entity, Stat::Mean, Some(slowdown.good));
-    let after = stat(view.evidence, member.entity, Stat::Mean, Some(slowdown.slow));
+    usual_ratio(member, slowdown).filter(|r| *r <= OWN_RISE)?;
+    let before = stat(view.evidence, member.entity, Stat::Median, Some(slowdown.good));
+    let after = stat(view.evidence, member.entity, Stat::Median, Some(slowdown.slow));
     let text = format!(
-        "The {} of {} did not rise with it: {{before}} before and {{after}} after, per step of time.",
+        "The {} of {} did not rise with it: {{before}} before and {{after}} after, in the usual step of time.",
         view.signal.words(),
         who(member.entity)
     );

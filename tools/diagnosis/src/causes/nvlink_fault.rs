@@ -12,6 +12,7 @@ use crate::causes::hardware_degradation::growth;
 use crate::sentence::Sentence;
 use crate::signal::Signal;
 use crate::xid::XidClass;
+use crate::xid_events::XidEvent;
 
 pub(crate) const CHECK: Check = Check { id: "nvlink_fault", assess };
 
@@ -49,14 +50,22 @@ fn assess(case: &Case<'_>) -> Finding {
         );
         return Finding::RuledOut(why.claim());
     };
+    let fabric = first_xid.and_then(|first| of_the_fabric(case, first));
     let claims: Vec<DraftClaim> = found.iter().take(4).map(|(_, _, claim)| claim.clone()).collect();
-    let why = case
-        .about(
+    let why = match &fabric {
+        Some(_) => case.about(
+            &component,
+            "Most GPUs of {node} report broken NVLink connections at the same moment: it is what they share, and not one GPU.",
+            "Most GPUs of a node report broken NVLink connections at the same moment: it is what they share, and not one GPU.",
+        ),
+        None => case.about(
             &component,
             "NVLink connections of GPU {gpu} on {node} report errors that are new in this window.",
             "An NVLink connection of the job reports errors that are new in this window.",
-        )
-        .cite_all(&claims);
+        ),
+    };
+    let why = why.cite_all(&claims);
+    let component = fabric.unwrap_or(component);
     Finding::Supported(Box::new(Support {
         strength: Strength::Proof,
         coincides: case.coincides(onset, 0),
@@ -67,4 +76,22 @@ fn assess(case: &Case<'_>) -> Finding {
         claims,
         fault: true,
     }))
+}
+
+/// GPUs that lose their links within this time lose them at once.
+const AT_ONCE_MS: i64 = 2_000;
+
+/// The node, where most of its GPUs report a broken link at once and none of them is told apart as the origin.
+fn of_the_fabric(case: &Case<'_>, first: &XidEvent<'_>) -> Option<Component> {
+    let mut gpus: Vec<&String> = case
+        .xids
+        .iter()
+        .filter(|x| x.node == first.node && x.code == first.code && !x.follows)
+        .filter(|x| (x.at.as_millisecond() - first.at.as_millisecond()).abs() <= AT_ONCE_MS)
+        .filter_map(|x| x.gpu.as_ref())
+        .collect();
+    gpus.sort();
+    gpus.dedup();
+    let most = gpus.len() >= 3 && gpus.len() * 2 > case.gpus_on(&first.node);
+    most.then(|| Component::from([("node".to_owned(), first.node.clone())]))
 }

@@ -51,6 +51,8 @@ pub(crate) struct Slower {
     pub(crate) claim: DraftClaim,
     /// A claim about the label that says that other software runs now; none when nothing says so.
     pub(crate) changed: Option<DraftClaim>,
+    /// Whether several earlier runs agree, so that the last one was no odd one.
+    pub(crate) agreed: bool,
 }
 
 /// Whether no worker of the job stands out and no hardware reports anything, so that what slows it is common to all.
@@ -73,7 +75,8 @@ fn assess(case: &Case<'_>) -> Finding {
     {
         return found;
     }
-    if let Some(past) = slower_than_before(case) {
+    // With nothing on record that changed, one faster run may be the odd one.
+    if let Some(past) = slower_than_before(case).filter(|past| past.changed.is_some() || past.agreed) {
         return than_before(case, past);
     }
     if matches!(case.pace, Pace::Unknown) {
@@ -152,11 +155,7 @@ pub(crate) fn slower_than_before(case: &Case<'_>) -> Option<Slower> {
     }
     let changed = changed(history, own, last.row);
     let least = past.iter().map(|run| run.level).reduce(f64::min)?;
-    let alike = past.len() >= 2 && past.iter().all(|run| run.level <= least * (1.0 + MIN_RELATIVE));
-    // With nothing on record that changed, one faster run may be the odd one.
-    if changed.is_none() && !alike {
-        return None;
-    }
+    let agreed = past.len() >= 2 && past.iter().all(|run| run.level <= least * (1.0 + MIN_RELATIVE));
     let before = stat(last.pace, last.entity, Stat::Median, None);
     let after = stat(view.evidence, now.entity, Stat::Median, Some(case.window));
     let claim =
@@ -166,7 +165,7 @@ pub(crate) fn slower_than_before(case: &Case<'_>) -> Option<Slower> {
             .percent("change", before.clone(), after.clone())
             .holds(after, Relation::Above, before)
             .claim();
-    Some(Slower { ended: last.ended, factor: level / last.level, claim, changed })
+    Some(Slower { ended: last.ended, factor: level / last.level, claim, changed, agreed })
 }
 
 /// An earlier run that may be compared with the job.

@@ -91,7 +91,7 @@ fn assess(case: &Case<'_>) -> Finding {
     };
     // What only looks like a fault is the answer where the job is well; where it is not, it is a remark.
     let steady = !matches!(case.pace, Pace::Slower(_)) && case.stall.is_none();
-    let misleads = !matches!(first.kind, Kind::OverOne | Kind::Clock);
+    let misleads = first.kind != Kind::OverOne;
     let mut components: Vec<Component> = Vec::new();
     for component in found.iter().filter(|a| a.kind == first.kind).flat_map(|a| &a.components) {
         if !components.contains(component) {

@@ -61,7 +61,8 @@ pub(crate) fn mean_coverage(case: &Case<'_>, view: &View<'_>) -> Option<f64> {
     sightline_analysis::mean(&shares)
 }
 
-fn cover(view: &View<'_>, samples: &[sightline_analysis::Sample], range: TimeRange) -> Coverage {
+/// How much of a window a series covers.
+pub(crate) fn cover(view: &View<'_>, samples: &[sightline_analysis::Sample], range: TimeRange) -> Coverage {
     coverage(samples, range.from(), range.to(), view.step_ms)
 }
 

@@ -186,13 +186,13 @@ macro_rules! files {
 
 const FILES: &[(&str, &str)] = files!(
     "ambient" "batching" "checkpoint-stall" "cold-start" "collective-hang" "compute-bound" "config-mismatch"
-    "cpu-contention" "cpu-preprocessing" "data-loader" "dependency" "driver-skew" "exporter-dead" "gpu-saturation"
-    "host-to-device" "kernels" "kv-cache-pressure" "memory-leak" "memory-pressure" "network-congestion"
-    "network-link" "node-drain" "node-failure" "noisy-neighbour" "nvlink" "out-of-memory" "pcie"
-    "pipeline-imbalance" "power-capping" "preemption" "prefix-cache" "queue-saturation" "rate-limiting"
-    "service-errors" "service-latency" "slow-worker" "software-regression" "storage" "telemetry-artifact"
-    "thermal-throttling" "tokenizer" "traffic-mix" "traffic-surge" "ttft-regression" "workload-imbalance" "xid"
-    "xid-bus" "xid-memory"
+    "cpu-preprocessing" "data-loader" "driver-skew" "exporter-dead" "gpu-saturation" "host-to-device" "kernels"
+    "kv-cache-pressure" "memory-leak" "network-congestion" "network-link" "node-drain" "node-failure"
+    "noisy-neighbour" "nvlink" "out-of-memory" "pcie" "pipeline-imbalance" "power-capping" "preemption"
+    "prefix-cache" "queue-saturation" "rate-limiting" "service-cpu" "service-dependency" "service-errors"
+    "service-latency" "service-memory" "service-network" "slow-worker" "software-regression" "storage"
+    "telemetry-artifact" "thermal-throttling" "tokenizer" "traffic-mix" "traffic-surge" "ttft-regression"
+    "workload-imbalance" "xid" "xid-bus" "xid-memory"
 );
 
 static RUNBOOKS: LazyLock<Vec<Runbook>> =

@@ -149,6 +149,42 @@ impl<'a> Case<'a> {
         level(near, past, self.tracks.close(signal), direction, least, self.window)
     }
 
+    /// The rise of a signal of the whole service, whoever the subject is.
+    pub(crate) fn rise_of_service(&self, signal: ServingSignal, least: f64) -> Option<Change<'a>> {
+        let near = self.tracks.whole(signal)?;
+        let past = self.tracks.past_whole(signal);
+        level(near, past, self.tracks.close(signal), Direction::Rise, least, self.window).changed()
+    }
+
+    /// The series that show which replicas there are.
+    fn presence(&self) -> &[Track<'a>] {
+        let shown = [ServingSignal::Running, ServingSignal::GenerationTokens, ServingSignal::FirstToken];
+        shown.into_iter().map(|s| self.tracks.parts(s)).find(|parts| !parts.is_empty()).unwrap_or_default()
+    }
+
+    /// Whether the replica at this place still has samples late in the stretch that is looked at.
+    pub(crate) fn is_alive(&self, entity: &Entity) -> bool {
+        let same = |t: &&Track<'a>| entity.iter().all(|(key, value)| t.entity.get(key) == Some(value));
+        self.presence().iter().filter(same).any(|t| t.is_alive(self.focus()))
+    }
+
+    /// The replicas that went away before or when the service became slower, if fewer are left.
+    pub(crate) fn gone(&self) -> Vec<&Track<'a>> {
+        let focus = self.focus();
+        let before = TimeRange::new(self.observations_from(), focus.from());
+        let was = |t: &Track<'a>| before.is_some_and(|range| t.is_alive(range));
+        let all = self.presence();
+        let gone: Vec<&Track<'a>> = all.iter().filter(|t| was(t) && !t.is_alive(focus)).collect();
+        let new = all.iter().filter(|t| !was(t) && t.is_alive(focus)).count();
+        if gone.len() > new { gone } else { Vec::new() }
+    }
+
+    /// The first sample of any replica.
+    fn observations_from(&self) -> Timestamp {
+        let first = self.presence().iter().filter_map(|t| t.points.first()).map(|p| p.time).min();
+        first.unwrap_or(self.window.from())
+    }
+
     /// The rise of a signal on the subject that is none of every day.
     pub(crate) fn rise(&self, signal: ServingSignal, least: f64) -> Option<Change<'a>> {
         self.level(signal, Direction::Rise, least).changed()

@@ -9,9 +9,11 @@ use crate::serving::case::Case;
 use crate::serving::change::Change;
 
 mod batching_inefficiency;
+mod clocks;
 mod cold_start;
 mod gpu_saturation;
 mod kv_cache_pressure;
+mod memory_leak;
 mod prefix_cache_loss;
 mod queue_saturation;
 pub(crate) mod rate_limiting;
@@ -40,6 +42,9 @@ pub(crate) const CHECKS: &[ServingCheck] = &[
     traffic_mix_shift::CHECK,
     release::SOFTWARE,
     release::CONFIG,
+    clocks::THERMAL,
+    clocks::POWER,
+    memory_leak::CHECK,
 ];
 
 /// What a check that holds says.

@@ -1,7 +1,7 @@
 //! Whether a series left the level that it should have: that of the hours before, and of the same hour of the days before.
 
 use jiff::{SignedDuration, Timestamp};
-use sightline_analysis::{Direction, Sample};
+use sightline_analysis::{Direction, Sample, median};
 use sightline_model::{Entity, Evidence, Quantity, Stat, TimeRange};
 
 use crate::level::{Segment, excursion, segments};
@@ -20,6 +20,17 @@ const LEAST_POINTS: usize = 3;
 const DAYS: i64 = 2;
 
 const DAY: SignedDuration = SignedDuration::from_hours(24);
+
+/// A change that is over again must have held for this long; less is a spike.
+const LEAST_HELD_MS: i64 = 180_000;
+
+/// A stretch up to this long is a burst: requests come in clumps, and a burst like those of the hours before is no change.
+const BURST_MS: i64 = 900_000;
+
+/// A daily peak keeps its hour and not its minute. Only large changes are looked for so widely: small ones lie within chance of
+/// the highest of many stretches.
+const PEAK_SLACK_MS: i64 = 2_700_000;
+const LARGE: f64 = 2.0;
 
 /// The least stretch of an earlier day whose median says what is usual.
 const LEAST_OF_A_DAY: SignedDuration = SignedDuration::from_mins(30);
@@ -44,6 +55,12 @@ pub(crate) struct Change<'a> {
 }
 
 impl Change<'_> {
+    /// The level halfway between the old and the new one, as a factor: near saturation a little more load is a multiple of the wait.
+    fn halfway(&self) -> f64 {
+        let floor = self.signal.floor();
+        ((self.before + floor).max(0.0) * (self.after + floor).max(0.0)).sqrt() - floor
+    }
+
     /// The larger level over the smaller one, the signal's floor added to both; above 1.
     pub(crate) fn factor(&self) -> f64 {
         let floor = self.signal.floor();
@@ -105,12 +122,13 @@ fn against_hours_before<'a>(
     let away = excursion(&found, usual.level, direction, least, window)?;
     let range = away.range()?;
     let inside = range.intersect(&window)?;
-    if near.count(inside) < LEAST_POINTS {
+    let is_over = inside.to() < window.to() && near.count(after(inside, window)?) > 0;
+    if near.count(inside) < LEAST_POINTS || (is_over && inside.millis() < LEAST_HELD_MS) {
         return None;
     }
     let good = TimeRange::new(usual.from, usual.to)?;
-    let (before, after) = (near.median(good)?, near.median(range)?);
-    let onset = away.onset().map(|at| dated(near, close, at, before, after));
+    let (before, level) = (near.median(good)?, near.median(range)?);
+    let onset = away.onset().map(|at| dated(near, close, at, before, level));
     let change = Change {
         signal: near.signal,
         evidence: near.evidence,
@@ -118,12 +136,45 @@ fn against_hours_before<'a>(
         onset,
         range,
         before,
-        after,
+        after: level,
         before_fact: near.fact(Stat::Median, good),
         after_fact: near.fact(Stat::Median, range),
         step_ms: near.step_ms,
     };
-    is_in(&change, direction, least).then_some(change)
+    (is_in(&change, direction, least) && !recurs(near, &change, direction)).then_some(change)
+}
+
+/// What of the window comes after a stretch.
+fn after(inside: TimeRange, window: TimeRange) -> Option<TimeRange> {
+    TimeRange::new(inside.to(), window.to())
+}
+
+/// Whether a burst is one of several: the hours before it have a stretch of its length that came at least half of the way.
+fn recurs(near: &Track<'_>, change: &Change<'_>, direction: Direction) -> bool {
+    let (Some(first), length) = (near.points.first(), change.range.millis()) else { return false };
+    let earlier = TimeRange::new(first.time, change.range.from());
+    length <= BURST_MS
+        && earlier
+            .and_then(|e| furthest(near, e, length, direction))
+            .is_some_and(|level| reaches(level, change, direction))
+}
+
+/// The level of the stretch of this length, within a range, that lies furthest in a direction.
+fn furthest(track: &Track<'_>, range: TimeRange, length_ms: i64, direction: Direction) -> Option<f64> {
+    let values: Vec<f64> = track.points.iter().filter(|p| range.contains(p.time)).map(|p| p.value).collect();
+    let points = usize::try_from(length_ms / track.step_ms).unwrap_or(usize::MAX).clamp(2, values.len().max(2));
+    values.windows(points).filter_map(|stretch| median(stretch)).reduce(|a, b| match direction {
+        Direction::Rise => a.max(b),
+        Direction::Fall => a.min(b),
+    })
+}
+
+/// Whether a level came at least half of the way of a change.
+fn reaches(level: f64, change: &Change<'_>, direction: Direction) -> bool {
+    match direction {
+        Direction::Rise => level >= change.halfway(),
+        Direction::Fall => level <= change.halfway(),
+    }
 }
 
 /// A level that holds all through the hours before too is unusual only for those who look at other days.
@@ -183,15 +234,15 @@ fn is_in(change: &Change<'_>, direction: Direction, least: f64) -> bool {
     right_way && (change.after - change.before).abs() / base >= least
 }
 
-/// Whether every earlier day that is known shows at least half of the change at the same hours.
+/// Whether every earlier day that is known came at least half of the way at about the same hour.
 fn is_daily(past: &Track<'_>, change: &Change<'_>, direction: Direction) -> bool {
-    let half = (change.before + change.after) / 2.0;
-    let known: Vec<f64> = earlier_days(change.range).into_iter().filter_map(|day| past.median(day)).collect();
-    let same = |level: &f64| match direction {
-        Direction::Rise => *level >= half,
-        Direction::Fall => *level <= half,
+    let slack = if change.factor() >= LARGE { PEAK_SLACK_MS } else { 0 };
+    let level = |day: TimeRange| match TimeRange::new(shift(day.from(), -slack), shift(day.to(), slack)) {
+        Some(wide) if slack > 0 => furthest(past, wide, change.range.millis(), direction),
+        Some(_) | None => past.median(day),
     };
-    !known.is_empty() && known.iter().all(same)
+    let known: Vec<f64> = earlier_days(change.range).into_iter().filter_map(level).collect();
+    !known.is_empty() && known.iter().all(|level| reaches(*level, change, direction))
 }
 
 fn earlier_days(range: TimeRange) -> Vec<TimeRange> {

@@ -3,6 +3,7 @@
 use sightline_model::{DraftClaim, Entity, Quantity, Relation, Stat, TimeRange};
 
 use crate::sentence::Sentence;
+use crate::serving::case::Case;
 use crate::serving::change::Change;
 use crate::serving::track::Track;
 
@@ -40,6 +41,18 @@ pub(crate) fn changed(change: &Change<'_>) -> Sentence {
         sentence = sentence.instant("onset", onset.evidence, onset.entity, onset.at);
     }
     sentence
+}
+
+/// The replicas that went away, so that the others take their requests.
+pub(crate) fn gone(case: &Case<'_>) -> Vec<DraftClaim> {
+    let went = |track: &&Track<'_>| {
+        let text = format!("Fewer replicas take the requests: the last sample {}was at {{last}}.", on(track.entity));
+        Sentence::new(&text)
+            .entity(track.evidence, track.entity)
+            .last_seen("last", track.evidence, track.entity)
+            .claim()
+    };
+    case.gone().iter().map(went).collect()
 }
 
 /// A level: "the KV cache usage was … at the median".

@@ -110,12 +110,19 @@ signals! {
     SmClock = Level, "SM clock", 1.0, ["sm_clock"];
     /// Die temperature.
     GpuTemperature = Level, "GPU temperature", 1.0, ["gpu_temperature"];
+    /// Memory that a replica holds on its host.
+    Memory = Level, "host memory", 1e8, ["container_memory_working_set", "process_resident_memory"];
 }
 
 impl ServingSignal {
     /// Whether it is of the GPUs that serve and not of the engine.
     pub fn is_of_gpus(self) -> bool {
         matches!(self, Self::SmActive | Self::GpuUtilization | Self::SmClock | Self::GpuTemperature)
+    }
+
+    /// Whether it carries the name of a pod and not always that of the service.
+    pub fn is_of_pods(self) -> bool {
+        self.is_of_gpus() || self == Self::Memory
     }
 
     /// Digits behind the point in which it is printed.
@@ -149,7 +156,8 @@ impl ServingSignal {
             | Self::PrefixHits
             | Self::GpuUtilization
             | Self::SmClock
-            | Self::GpuTemperature => 0,
+            | Self::GpuTemperature
+            | Self::Memory => 0,
         }
     }
 }

@@ -147,6 +147,7 @@ fn a_growing_queue_is_not_taken_for_a_slow_front_end() {
 fn a_stall_shows_in_what_waits_while_latencies_look_fine() {
     let mut world = World::healthy(1);
     world.bend(S::Waiting, |_, i, v| if i >= T0 { v + 6.0 * (i - T0 + 1) as f64 } else { v });
+    world.from(T0, S::Served, 0.3);
     let judged = world.diagnose();
     let (outcome, id, _, _) = verdict(&judged);
     assert_eq!((outcome, id.as_str()), ("answered", "queue_saturation"));
@@ -241,4 +242,115 @@ fn the_diagnosis_of_a_full_cache_reads_well() {
         cause.claims.iter().for_each(|c| text.push_str(&format!("    {}\n", c.text)));
     }
     insta::assert_snapshot!(text);
+}
+
+/// A peak keeps the hour and neither the minute nor the height: a little more load makes a much longer queue.
+#[test]
+fn a_daily_peak_of_another_height_is_no_fault() {
+    let mut world = World::healthy(1);
+    let peak = |i: i64| match (i - T0).div_euclid(24 * 60) {
+        0 if i >= T0 => Some(40.0),
+        -1 if (0..30).contains(&(i + 24 * 60 - T0 - 25)) => Some(80.0),
+        -2 if (0..30).contains(&(i + 48 * 60 - T0 + 10)) || (0..30).contains(&(i + 48 * 60 - T0 - 10)) => Some(12.0),
+        _ => None,
+    };
+    for signal in [S::FirstToken, S::QueueTime, S::Waiting] {
+        world.bend(signal, move |_, i, v| peak(i).map_or(v, |factor| v * factor));
+    }
+    assert_no_fault(&world.diagnose());
+}
+
+#[test]
+fn bursts_like_those_of_the_hours_before_are_no_fault() {
+    let mut world = World::healthy(2);
+    for (signal, factor) in [(S::FirstToken, 4.0), (S::QueueTime, 30.0), (S::Waiting, 20.0)] {
+        world.bend(signal, move |r, i, v| if (i + 17 * r as i64) % 40 < 5 { v * factor } else { v });
+    }
+    assert_no_fault(&world.diagnose());
+}
+
+/// The time to first token holds the queue; requests that gather and get through as ever are how a batch fills.
+#[test]
+fn a_queue_that_nobody_feels_is_no_fault() {
+    let mut world = World::healthy(2);
+    world.from(T0, S::QueueTime, 4.0).to(T0, S::Waiting, 9.0);
+    assert_no_fault(&world.diagnose());
+}
+
+#[test]
+fn replicas_that_went_away_are_no_surge_of_traffic() {
+    let mut busy = World::healthy(2);
+    busy.lose(1, T0).from(T0, S::Served, 2.0).from(T0, S::InterToken, 2.5).from(T0, S::Running, 4.0);
+    busy.from(T0, S::RequestLatency, 2.5).from(T0, S::QueueTime, 3.5).from(T0, S::FirstToken, 1.5);
+    busy.with(S::SmActive, 0.55).bend(S::SmActive, |r, i, v| match (r, i >= T0) {
+        (_, false) => v,
+        (1, true) => 0.0,
+        (_, true) => 0.97,
+    });
+    let judged = busy.diagnose();
+    assert_cause(&judged, "gpu_saturation", &["chat"], Some(T0));
+    assert_eq!(judged.status("traffic_surge"), "ruled_out");
+    assert!(judged.first().claims.iter().any(|c| c.text.starts_with("Fewer replicas")), "{:?}", judged.first().claims);
+    let mut queued = World::healthy(2);
+    queued.lose(1, T0).from(T0, S::Served, 1.7).to(T0, S::FirstToken, 30.0).to(T0, S::QueueTime, 29.0);
+    queued.to(T0, S::Waiting, 300.0).from(T0, S::Running, 0.5);
+    let judged = queued.diagnose();
+    assert_cause(&judged, "queue_saturation", &["chat"], Some(T0));
+    for id in ["traffic_surge", "batching_inefficiency"] {
+        assert_eq!(judged.status(id), "ruled_out", "{id}");
+    }
+}
+
+/// A limit is set at a restart, so the restart is where it begins and not what it is.
+#[test]
+fn what_is_slow_for_good_after_a_restart_is_no_cold_start() {
+    let mut world = World::healthy(1);
+    world.restart(0, T0 - 1).event(T0 - 2, "deploy", "chat: batch size");
+    world.with(S::Running, 4.0).bend(S::Running, |_, i, v| match (i >= T0, i % 10) {
+        (true, _) => 4.0,
+        (false, 0) => 24.0,
+        (false, _) => v,
+    });
+    world.to(T0, S::Waiting, 40.0).to(T0, S::QueueTime, 6.0).to(T0, S::FirstToken, 6.3);
+    let judged = world.diagnose();
+    assert_cause(&judged, "batching_inefficiency", &["chat"], Some(T0));
+    assert_eq!((judged.status("cold_start"), judged.status("software_regression")), ("ruled_out", "supported"));
+}
+
+#[test]
+fn a_hot_replica_is_named_and_its_heat_told_from_a_power_limit() {
+    for (heat, id) in [(27.0, "thermal_throttling"), (-4.0, "power_capping")] {
+        let mut world = World::healthy(4);
+        world.with(S::SmClock, 1_980.0).with(S::GpuTemperature, 55.0);
+        world.bend(S::SmClock, |r, i, _| if r == 2 && i >= T0 { 870.0 } else { 1_980.0 });
+        world.bend(S::GpuTemperature, move |r, i, v| if r == 2 && i >= T0 { v + heat } else { v });
+        for signal in [S::InterToken, S::FirstToken, S::RequestLatency] {
+            world.bend(signal, |r, i, v| if r == 2 && i >= T0 { v * 2.2 } else { v });
+        }
+        assert_cause(&world.diagnose(), id, &["chat/chat-2"], Some(T0));
+    }
+}
+
+#[test]
+fn memory_that_grows_until_a_restart_is_a_leak_of_that_replica() {
+    let mut world = World::healthy(2);
+    world.with(S::Memory, 24e9);
+    world.bend(S::Memory, |r, i, v| if r == 1 && i < T0 { 24e9 + 2e8 * i as f64 } else { v });
+    world.restart(1, T0);
+    assert_cause(&world.diagnose(), "memory_leak", &["chat/chat-1"], None);
+    let mut filling = World::healthy(2);
+    filling.with(S::Memory, 24e9).bend(S::Memory, |_, i, v| v + 8e9 * (1.0 - (-(i as f64) / 30.0).exp()));
+    let judged = filling.diagnose();
+    assert_no_fault(&judged);
+    assert_eq!(judged.status("memory_leak"), "ruled_out");
+}
+
+/// Clients that give up may have waited for a slow engine; without latencies that cannot be told.
+#[test]
+fn aborted_requests_without_latencies_say_too_little() {
+    let mut world = World::healthy(1);
+    world.to(T0, S::Aborted, 0.4);
+    world.without(&[S::FirstToken, S::InterToken, S::RequestLatency, S::QueueTime, S::PrefillTime, S::FrontEnd]);
+    let judged = world.diagnose();
+    assert_eq!((judged.outcome(), judged.status("rate_limiting")), ("insufficient_data", "no_data"));
 }

@@ -5,6 +5,7 @@ use sightline_model::{Entity, Evidence, Point, Quantity, Stat, TimeRange};
 
 use crate::sentence::stat;
 use crate::serving::signal::ServingSignal;
+use crate::view::shift;
 
 /// The step assumed for a series with fewer than two points: the survey's shortest.
 const DEFAULT_STEP_MS: i64 = 60_000;
@@ -42,6 +43,12 @@ impl<'a> Track<'a> {
 
     fn within(&self, range: TimeRange) -> impl Iterator<Item = &Point> {
         self.points.iter().filter(move |p| range.contains(p.time))
+    }
+
+    /// Whether it still has points late in a window.
+    pub(crate) fn is_alive(&self, range: TimeRange) -> bool {
+        let late = shift(range.to(), -(range.millis() / 3).max(2 * self.step_ms));
+        TimeRange::new(late, range.to()).is_some_and(|late| self.count(late) > 0)
     }
 
     /// The number of points in a window.

@@ -25,6 +25,7 @@ pub(crate) struct World {
     events: Option<Vec<(i64, &'static str, &'static str)>>,
     starts: Vec<(usize, i64)>,
     born: BTreeMap<usize, i64>,
+    lost: BTreeMap<usize, i64>,
 }
 
 pub(crate) fn at(minute: i64) -> Timestamp {
@@ -65,6 +66,7 @@ impl World {
             events: Some(Vec::new()),
             starts: Vec::new(),
             born: BTreeMap::new(),
+            lost: BTreeMap::new(),
         }
     }
 
@@ -105,8 +107,23 @@ impl World {
         self
     }
 
+    /// A replica that starts anew.
+    pub(crate) fn restart(&mut self, replica: usize, minute: i64) -> &mut Self {
+        self.starts.push((replica, minute));
+        self
+    }
+
+    /// A replica whose engine is gone from this minute on; its GPUs stay.
+    pub(crate) fn lose(&mut self, replica: usize, minute: i64) -> &mut Self {
+        self.lost.insert(replica, minute);
+        self
+    }
+
     fn value(&self, signal: S, replica: usize, minute: i64) -> Option<f64> {
         if self.born.get(&replica).is_some_and(|born| minute < *born) {
+            return None;
+        }
+        if !signal.is_of_gpus() && self.lost.get(&replica).is_some_and(|lost| minute >= *lost) {
             return None;
         }
         let level = *self.values.get(&signal)?;

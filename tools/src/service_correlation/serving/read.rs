@@ -141,7 +141,14 @@ impl CaseFile {
             for grain in [Grain::Service, Grain::Replicas] {
                 let rate = self.hit_rate(grain, span);
                 let front = self.front_end(grain, span);
-                for (signal, found) in [(ServingSignal::HitRate, rate), (ServingSignal::FrontEnd, front)] {
+                let prompt = self.length(ServingSignal::PromptLength, ServingSignal::PromptTokens, grain, span);
+                let answer = self.length(ServingSignal::AnswerLength, ServingSignal::GenerationTokens, grain, span);
+                for (signal, found) in [
+                    (ServingSignal::HitRate, rate),
+                    (ServingSignal::FrontEnd, front),
+                    (ServingSignal::PromptLength, prompt),
+                    (ServingSignal::AnswerLength, answer),
+                ] {
                     if let Some(mut found) = found.filter(|e| !e.series.is_empty()) {
                         found.id = crate::tool::evidence_id(self.next());
                         self.push(inventory, signal, grain, span, found);
@@ -164,6 +171,26 @@ impl CaseFile {
         let mut found = derived(hits, self.next(), series);
         found.unit = Unit::Ratio;
         found.labels.extend(lookups.canonical_metric.clone().map(|m| ("divided_by".to_owned(), m)));
+        found.metric = None;
+        Some(found)
+    }
+
+    /// Where an engine keeps no histogram of lengths (SGLang), tokens by requests are their mean.
+    fn length(&self, length: ServingSignal, tokens: ServingSignal, grain: Grain, span: Span) -> Option<Evidence> {
+        if self.find(length, grain, span).is_some() {
+            return None;
+        }
+        let tokens = self.find(tokens, grain, span)?;
+        let requests = self
+            .find(ServingSignal::Arrivals, grain, span)
+            .or_else(|| self.find(ServingSignal::Served, grain, span))?;
+        let series = combined(&tokens.series, &[&requests.series], |tokens, others| match others {
+            [requests] if *requests > 0.0 => Some(tokens / requests),
+            _ => None,
+        });
+        let mut found = derived(tokens, self.next(), series);
+        found.unit = Unit::Tokens;
+        found.labels.extend(requests.canonical_metric.clone().map(|m| ("divided_by".to_owned(), m)));
         found.metric = None;
         Some(found)
     }

@@ -10,7 +10,7 @@ use super::super::draft;
 use super::super::plan::{MAX_CHOICES, call, finish, from_call, output};
 use super::super::reading::{Reading, Subject};
 use super::super::time::asked;
-use super::{looked_up, named_window, service};
+use super::{doubt, looked_up, named_window, service};
 use crate::ports::{Ask, Draft, Gathered, Turn};
 
 /// How far back jobs are looked for by name: a quarter, after which a scheduler's ids are often used again.
@@ -23,7 +23,10 @@ pub(super) fn next(ask: &Ask, zone: &TimeZone, reading: &Reading, gathered: &[Ga
     let named = named_window(ask, zone, reading);
     if let Some(result) = output(gathered, "job_correlation") {
         let time_range = named.map(|(_, asked)| asked).or_else(|| job_span(result.ok(), zone));
-        return from_call(result, time_range);
+        return match from_call(result, time_range) {
+            Turn::Draft(draft) => finish(doubt::answered(ask, *draft)),
+            calls @ Turn::Calls(_) => calls,
+        };
     }
     match looked_up(gathered, "job", reading.job.is_some()) {
         None => Turn::Calls(vec![look_up(ask, reading.job.as_deref())]),

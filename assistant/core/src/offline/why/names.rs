@@ -31,5 +31,22 @@ pub(super) fn meant<'a>(words: &[Word<'_>], written: Option<&str>, names: &'a [S
         })
     };
     let placed = names.iter().filter_map(|name| Some((place(name)?, name)));
-    placed.min_by_key(|(place, name)| (*place, std::cmp::Reverse(name.len()))).map(|(_, name)| name)
+    let whole = placed.min_by_key(|(place, name)| (*place, std::cmp::Reverse(name.len()))).map(|(_, name)| name);
+    whole.or_else(|| begun(words, names))
+}
+
+/// Shorter beginnings of a name say too little: `api` begins many.
+const MIN_BEGINNING: usize = 5;
+
+/// The only name that a word of the question begins: `checkout` for `checkoutservice`.
+fn begun<'a>(words: &[Word<'_>], names: &'a [String]) -> Option<&'a String> {
+    let begins = |name: &&String| {
+        let name = name.to_lowercase();
+        words.iter().any(|word| word.folded.len() >= MIN_BEGINNING && name.starts_with(&word.folded))
+    };
+    let mut found = names.iter().filter(begins);
+    match (found.next(), found.next()) {
+        (Some(only), None) => Some(only),
+        (Some(_), Some(_)) | (None, _) => None,
+    }
 }

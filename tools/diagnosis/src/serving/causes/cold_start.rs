@@ -21,8 +21,11 @@ pub(crate) const CHECK: ServingCheck = ServingCheck { id: "cold_start", assess }
 /// A start is over after this: weights of hundreds of gigabytes load in minutes, graphs are captured in one or two.
 const WARM_MS: i64 = 900_000;
 
-/// Slower than usual past this, it is not the start.
-const FOR_GOOD_MS: i64 = 2_700_000;
+/// How much before a start says what was usual.
+const LOOK_BACK_MS: i64 = 2_700_000;
+
+/// A start whose excess has not fallen below this share of it once it is over was none: what was started is slow for good.
+const FOR_GOOD: f64 = 0.5;
 
 /// A start before the window still shows in it.
 const BEFORE_MS: i64 = 900_000;
@@ -70,8 +73,11 @@ fn assess(case: &Case<'_>) -> Finding {
         .holds(cold, Relation::Above, usual)
         .claim();
     let components = slow.iter().map(|(_, entity, _, _)| case.replica(entity)).collect();
+    // Before it is over, a start that made the whole service slow may as well be slow for good.
+    let is_over = shift(*at, WARM_MS + case.complaint().map_or(0, |c| 2 * c.change.step_ms)) < case.window.to();
+    let told = is_over || case.subject().is_some();
     let found = Found {
-        strength: Strength::Proof,
+        strength: if told { Strength::Proof } else { Strength::Hint },
         onset: Some(*at),
         magnitude: first.factor - 1.0,
         components,
@@ -93,8 +99,8 @@ struct Slow {
 fn slow_start(case: &Case<'_>, signal: S, entity: &Entity, at: Timestamp) -> Option<Slow> {
     let track = case.tracks.part(signal, entity)?;
     let first = TimeRange::new(at, shift(at, WARM_MS))?;
-    let later = TimeRange::new(shift(at, FOR_GOOD_MS), case.window.to());
-    let before = TimeRange::new(shift(at, -FOR_GOOD_MS), at)?;
+    let later = TimeRange::new(shift(at, WARM_MS), case.window.to());
+    let before = TimeRange::new(shift(at, -LOOK_BACK_MS), at)?;
     let cold = track.median(first).filter(|_| track.count(first) >= LEAST_POINTS)?;
     let whole = case.tracks.whole(signal);
     let told = |t: &Track<'_>, range: TimeRange| (t.count(range) >= LEAST_POINTS).then(|| t.median(range)).flatten();
@@ -112,8 +118,11 @@ fn slow_start(case: &Case<'_>, signal: S, entity: &Entity, at: Timestamp) -> Opt
     }
     let enough = |level: f64| (cold + signal.floor()) >= (1.0 + MIN_LATENCY) * (level + signal.floor());
     let for_good = later.and_then(|later| told(track, later)).zip(whole.and_then(|w| told(w, before)));
-    if for_good.is_some_and(|(after, before)| after + signal.floor() >= (1.0 + MIN_LATENCY) * (before + signal.floor()))
-    {
+    let is_slow = |after: f64, before: f64| {
+        after + signal.floor() >= (1.0 + MIN_LATENCY) * (before + signal.floor())
+            && after - before >= FOR_GOOD * (cold - before)
+    };
+    if for_good.is_some_and(|(after, before)| is_slow(after, before)) {
         return None;
     }
     let (level, usual, than) = usual.into_iter().find(|(level, _, _)| enough(*level))?;
@@ -124,7 +133,7 @@ fn slow_start(case: &Case<'_>, signal: S, entity: &Entity, at: Timestamp) -> Opt
 fn hit_rate(case: &Case<'_>, entity: &Entity, at: Timestamp) -> Option<sightline_model::DraftClaim> {
     let track = case.tracks.part(S::HitRate, entity)?;
     let first = TimeRange::new(at, shift(at, WARM_MS))?;
-    let later = TimeRange::new(shift(at, FOR_GOOD_MS), case.window.to())?;
+    let later = TimeRange::new(shift(at, WARM_MS), case.window.to())?;
     let (cold, warm) = (track.median(first)?, track.median(later)?);
     let (early, late) = (track.fact(Stat::Median, first), track.fact(Stat::Median, later));
     (cold < warm).then(|| {

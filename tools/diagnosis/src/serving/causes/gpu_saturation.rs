@@ -11,8 +11,9 @@ use crate::cause::{Finding, Strength};
 use crate::serving::case::{Case, MIN_CHANGE};
 use crate::serving::causes::{Found, ServingCheck};
 use crate::serving::complaint::MIN_LATENCY;
-use crate::serving::say::{bounded, changed};
+use crate::serving::say::{bounded, changed, gone};
 use crate::serving::signal::ServingSignal as S;
+use crate::serving::track::Track;
 
 pub(crate) const CHECK: ServingCheck = ServingCheck { id: "gpu_saturation", assess };
 
@@ -32,7 +33,8 @@ fn assess(case: &Case<'_>) -> Finding {
     let Some(slower) = slower.filter(|_| case.complaint().is_some()) else {
         return case.ruled_out("prefill and decode are as fast as usual", &phases);
     };
-    let active = case.typical(S::SmActive);
+    let activity = activity(case);
+    let active = activity.and_then(|track| track.median(case.focus()));
     if active.is_some_and(|active| active < IDLE) {
         return case.ruled_out("the GPUs have room", &[S::SmActive]);
     }
@@ -50,9 +52,21 @@ fn assess(case: &Case<'_>) -> Finding {
     let mut found = Found::by(case, &slower, if busy && !queues { Strength::Pattern } else { Strength::Hint });
     // Where the batch grew or the GPUs are busy for a reason that is known, that reason goes first.
     found.magnitude = 0.0;
-    if let Some(track) = case.track(S::SmActive).filter(|_| busy) {
+    if let Some(track) = activity.filter(|_| busy) {
         found.claims.push(bounded(track, case.focus(), Relation::AtLeast, BUSY, "the GPUs are fully at work"));
     }
     found.claims.extend(grew.map(|c| changed(&c).claim()));
+    found.claims.extend(gone(case));
     found.finding(case)
+}
+
+/// The SM activity that counts: the subject's; where replicas went away that of the least busy one that is left, since the idle GPUs
+/// of the others stand in the mean.
+fn activity<'c, 'a>(case: &'c Case<'a>) -> Option<&'c Track<'a>> {
+    if case.subject().is_some() || case.gone().is_empty() {
+        return case.track(S::SmActive);
+    }
+    let left = case.tracks.parts(S::SmActive).iter().filter(|t| case.is_alive(t.entity));
+    let level = |t: &Track<'_>| t.median(case.focus()).unwrap_or(0.0);
+    left.min_by(|a, b| level(a).total_cmp(&level(b))).or_else(|| case.track(S::SmActive))
 }

@@ -10,8 +10,9 @@ use sightline_model::Relation;
 use crate::cause::{Finding, Strength};
 use crate::serving::case::{Case, MIN_CHANGE};
 use crate::serving::causes::{Found, ServingCheck};
+use crate::serving::change::Change;
 use crate::serving::complaint::MIN_LATENCY;
-use crate::serving::say::{bounded, changed};
+use crate::serving::say::{bounded, changed, gone};
 use crate::serving::signal::ServingSignal as S;
 
 pub(crate) const CHECK: ServingCheck = ServingCheck { id: "queue_saturation", assess };
@@ -28,14 +29,16 @@ fn assess(case: &Case<'_>) -> Finding {
     }
     let waiting = case.rise(S::Waiting, MIN_CHANGE);
     let queue = case.rise(S::QueueTime, MIN_LATENCY);
-    let part = match (&queue, case.complaint_of(S::FirstToken)) {
-        (Some(queue), Some(late)) => {
+    // Where the whole request is what is worst, its delay is the measure: a few hundredths in the queue do not make an answer late.
+    let is_of_answers = case.complaint().is_some_and(|c| matches!(c.change.signal, S::InterToken | S::RequestLatency));
+    let measures = [Some(S::FirstToken), is_of_answers.then_some(S::RequestLatency)];
+    let holds_part = |queue: &Change<'_>, of: S| {
+        case.complaint_of(of).is_none_or(|late| {
             let (more, later) = (queue.after - queue.before, late.change.after - late.change.before);
             later <= 0.0 || more >= SHARE * later
-        }
-        (Some(_), None) => true,
-        (None, _) => false,
+        })
     };
+    let part = queue.as_ref().is_some_and(|queue| measures.into_iter().flatten().all(|of| holds_part(queue, of)));
     let Some(main) = waiting.as_ref().or(queue.as_ref().filter(|_| part)) else {
         return case.ruled_out("requests do not wait longer than usual", &[S::Waiting, S::QueueTime]);
     };
@@ -43,8 +46,10 @@ fn assess(case: &Case<'_>) -> Finding {
         return case.ruled_out("nothing is slower than usual", &[S::Waiting, S::QueueTime]);
     }
     // A mechanism more often than a reason, so that whatever explains it goes first.
-    let mut found = Found::by(case, main, Strength::Hint);
+    let gone = gone(case);
+    let mut found = Found::by(case, main, if gone.is_empty() { Strength::Hint } else { Strength::Pattern });
     found.magnitude = 1.0;
+    found.claims.extend(gone);
     if let Some(queue) = queue.as_ref().filter(|q| q.signal != main.signal) {
         found.claims.push(changed(queue).claim());
     }

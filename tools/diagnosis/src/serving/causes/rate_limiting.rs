@@ -29,6 +29,10 @@ fn assess(case: &Case<'_>) -> Finding {
     let Some(main) = felt.first() else {
         return case.ruled_out("no more requests than usual are refused or given up", &signals);
     };
+    if main.signal == S::Aborted && case.tracks.whole(S::FirstToken).is_none_or(|t| t.count(window) == 0) {
+        // Whether clients gave up on a slow engine cannot be told without what they waited for.
+        return case.no_data(&[S::Rejected, S::FirstToken]);
+    }
     let late = [S::Waiting, S::FirstToken, S::InterToken].into_iter().find(|s| case.rise(*s, MIN_CHANGE).is_some());
     if let (S::Aborted, Some(late)) = (main.signal, late) {
         return case.ruled_out("requests are given up because the engine is late", &[main.signal, late]);

@@ -50,7 +50,8 @@ fn assess(case: &Case<'_>, kinds: &[&str], none: &str) -> Finding {
     }
     let named = event.as_ref().is_some_and(|e| e.names_it) || version.is_some();
     let mut found = Found::by(case, &complaint.change, if named { Strength::Pattern } else { Strength::Hint });
-    found.magnitude = 0.5;
+    // Of equals, what is measured inside the engine says more than what was recorded at the same time.
+    found.magnitude = 0.1;
     let mut claims: Vec<DraftClaim> = event.into_iter().map(|e| e.claim).chain(version).collect();
     let why = if claims.is_empty() { None } else { Some(claims.remove(0)) };
     claims.insert(0, found.why.clone());

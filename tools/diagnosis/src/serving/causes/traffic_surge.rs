@@ -17,8 +17,9 @@ fn assess(case: &Case<'_>) -> Finding {
     if case.track(signal).is_none() {
         return case.no_data(&[S::Served]);
     }
-    let Some(more) = case.rise(signal, MIN_CHANGE) else {
-        return case.ruled_out("no more requests than usual", &[signal]);
+    // The service's rate, not a replica's: where replicas went away the others get more of the same.
+    let Some(more) = case.rise_of_service(signal, MIN_CHANGE) else {
+        return case.ruled_out("the service gets no more requests than usual", &[signal]);
     };
     if case.complaint().is_none() {
         return case.ruled_out("there were more requests, but nothing is slower than usual", &[signal]);
