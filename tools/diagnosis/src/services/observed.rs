@@ -4,11 +4,13 @@ use sightline_model::{Evidence, TimeRange};
 
 use crate::services::role::Role;
 
-/// One metric over all services.
+/// One metric over all services, or over one where each has a name of its own.
 #[derive(Clone, Copy, Debug)]
 pub struct ServiceSeries<'a> {
     /// What it tells.
     pub role: Role,
+    /// Which metric it is: the same for series of one metric that are kept apart, as where each service has a name of its own.
+    pub family: &'a str,
     /// The days before, in coarse steps; none where nothing is recorded. Series name a `service` (and a `pod`), edges `from` and `to`.
     pub past: Option<&'a Evidence>,
     /// The window with a little before it, in fine steps.

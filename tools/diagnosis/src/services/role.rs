@@ -41,6 +41,8 @@ pub enum Role {
     OwnErrors,
     /// Time between a caller and a callee: what the call takes beyond the callee's own span.
     Gap,
+    /// Time in a caller before the callee's span begins, where the call has no span of its own: the way there, or the caller's work.
+    Wait,
 }
 
 /// Words of metric names, the telling ones first; a name takes the first role of which a word stands in it.
@@ -133,7 +135,13 @@ impl Role {
             Self::OwnTime => "own time per span",
             Self::OwnErrors => "spans that fail by themselves",
             Self::Gap => "time between caller and callee",
+            Self::Wait => "time before the call",
         }
+    }
+
+    /// Whether it is of a call from one service to another.
+    pub(crate) fn is_of_a_call(self) -> bool {
+        matches!(self, Self::Gap | Self::Wait)
     }
 
     /// Whether a fall is what hurts; a rise otherwise.
@@ -170,7 +178,7 @@ impl Role {
             Self::OwnErrors => difference >= 1.0,
             Self::Errors if unit == Unit::Percent => difference >= 1.0,
             Self::Errors if unit == Unit::Ratio => difference >= 0.01,
-            Self::Latency | Self::Memory | Self::OwnTime | Self::Gap => relative >= 0.2,
+            Self::Latency | Self::Memory | Self::OwnTime | Self::Gap | Self::Wait => relative >= 0.2,
             Self::Cpu | Self::Requests | Self::Disk | Self::Network => relative >= 0.3,
             Self::Errors
             | Self::CpuThrottle

@@ -37,6 +37,7 @@ pub(crate) struct Usual<'a> {
 #[derive(Clone, Debug)]
 pub(crate) struct Shift<'a> {
     pub(crate) role: Role,
+    pub(crate) family: &'a str,
     pub(crate) evidence: &'a Evidence,
     pub(crate) entity: &'a Entity,
     pub(crate) stretch: TimeRange,
@@ -93,6 +94,7 @@ impl<'a> Shift<'a> {
         let onset = onset.filter(|at| points.first().is_some_and(|p| p.time < *at));
         Some(Self {
             role,
+            family: metric.family,
             evidence: metric.recent,
             entity: &series.entity,
             stretch,
@@ -145,7 +147,7 @@ impl<'a> Shift<'a> {
         if self.usual.level != 0.0 {
             sentence = sentence.percent("change", before, level);
         }
-        for key in ["service", "pod", "from", "to"] {
+        for key in ["service", "pod", "node", "from", "to"] {
             if let Some(value) = self.entity.get(key) {
                 sentence = sentence.named(key, self.evidence, key, value);
             }

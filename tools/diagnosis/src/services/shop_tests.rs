@@ -141,10 +141,12 @@ impl Shop {
         let mut series = Vec::new();
         for (role, past, piece) in &pieces {
             match (role, past) {
-                (Some(role), true) => series.push(ServiceSeries { role: *role, past: Some(piece), recent: piece }),
+                (Some(role), true) => {
+                    series.push(ServiceSeries { role: *role, family: "", past: Some(piece), recent: piece })
+                }
                 (Some(role), false) => match series.last_mut().filter(|s| self.has_past && s.role == *role) {
                     Some(there) => there.recent = piece,
-                    None => series.push(ServiceSeries { role: *role, past: None, recent: piece }),
+                    None => series.push(ServiceSeries { role: *role, family: "", past: None, recent: piece }),
                 },
                 (None, _) => {}
             }
@@ -349,4 +351,99 @@ fn what_a_service_behind_shows_while_the_asked_one_is_well_is_no_fault_of_it() {
     let mut shop = Shop::healthy();
     shop.slow("db", 0.2);
     assert_eq!(shop.judge_of("catalog").outcome(), "no_fault");
+}
+
+#[test]
+fn where_no_service_is_named_the_one_that_nobody_calls_is_looked_at() {
+    let mut shop = Shop::healthy();
+    shop.fail("cart", 8.0);
+    let judged = shop.judge_of("");
+    assert_eq!(judged.verdict(), ("answered", "error_spike", vec!["cart".to_owned()], Some(ONSET)));
+    assert_eq!(Shop::healthy().judge_of("").outcome(), "no_fault");
+}
+
+#[test]
+fn without_a_call_graph_the_service_of_which_most_is_off_is_named() {
+    let mut shop = Shop::healthy();
+    shop.calls.clear();
+    // Everything in front of `db` is slower too, and all by very much.
+    shop.bend(Role::Latency, |s, i, v| {
+        let times = [14.0, 10.0, 1.0, 60.0][s];
+        Some(if i >= ONSET { v * times } else { v })
+    });
+    for asked in ["front", ""] {
+        assert_eq!(shop.judge_of(asked).verdict().2, vec!["db".to_owned()], "{asked}");
+    }
+}
+
+#[test]
+fn what_is_first_seen_in_the_middle_of_the_window_cannot_be_compared() {
+    let mut shop = Shop::healthy();
+    shop.has_past = false;
+    for role in [Role::Latency, Role::Availability, Role::Requests] {
+        shop.bend(role, |_, i, v| (i >= WINDOW + 30).then_some(v));
+    }
+    assert_eq!(shop.judge().outcome(), "insufficient_data");
+}
+
+#[test]
+fn a_wait_before_a_call_after_a_roll_out_is_the_callers_own_and_lost_packets_make_it_the_networks() {
+    let slow = || {
+        let mut shop = Shop::healthy();
+        shop.slow("cart", 0.15);
+        let own = |s: usize, i: usize| {
+            let extra = if s == 1 && i >= ONSET { 150_000.0 } else { 0.0 };
+            Some(20_000.0 * (1.0 + 0.05 * noise(s, 7, i)) + extra)
+        };
+        shop.add(Role::OwnTime, Unit::Microseconds, own);
+        let edge = Entity::from([("from".to_owned(), "cart".to_owned()), ("to".to_owned(), "db".to_owned())]);
+        let wait =
+            |s: usize, i: usize| Some(if i >= ONSET { 150_000.0 } else { 2_000.0 * (1.0 + 0.1 * noise(s, 8, i)) });
+        shop.metrics.push((Role::Wait, Unit::Microseconds, Box::new(wait), vec![edge]));
+        shop
+    };
+    let mut shop = slow();
+    shop.events.push((ONSET - 2, "cart", "deploy", "cart v42"));
+    assert_eq!(shop.judge().first().id, "software_regression");
+    let mut shop = slow();
+    shop.add(Role::NetworkErrors, Unit::Count, |s, i| Some(if s == 3 && i >= ONSET { 90.0 } else { 1.0 }));
+    assert_eq!((shop.judge().first().id.as_str(), shop.judge().verdict().2), ("network_delay", vec!["db".to_owned()]));
+}
+
+#[test]
+fn a_gap_that_is_little_beside_what_a_service_adds_is_not_what_makes_requests_slow() {
+    let mut shop = Shop::healthy();
+    shop.slow("catalog", 0.2);
+    let own = |s: usize, i: usize| {
+        Some(if s == 2 && i >= ONSET { 220_000.0 } else { 20_000.0 * (1.0 + 0.05 * noise(s, 7, i)) })
+    };
+    shop.add(Role::OwnTime, Unit::Microseconds, own);
+    shop.bend(Role::Cpu, |s, i, v| Some(if s == 2 && i >= ONSET { v * 2.4 } else { v }));
+    let edge = Entity::from([("from".to_owned(), "cart".to_owned()), ("to".to_owned(), "db".to_owned())]);
+    let gap = |s: usize, i: usize| Some(if i >= ONSET { 4_000.0 } else { 2_000.0 * (1.0 + 0.1 * noise(s, 8, i)) });
+    shop.metrics.push((Role::Gap, Unit::Microseconds, Box::new(gap), vec![edge]));
+    let judged = shop.judge();
+    assert_eq!((judged.first().id.as_str(), judged.status("network_delay")), ("cpu_contention", "ruled_out"));
+}
+
+#[test]
+fn a_store_that_refuses_connections_is_known_by_the_lines_of_whoever_calls_it() {
+    let mut shop = Shop::healthy();
+    shop.fail("cart", 8.0);
+    shop.calls.push(call("catalog", "store"));
+    shop.add(Role::ErrorLines, Unit::Count, |s, i| (s == 2).then_some(if i >= ONSET { 40.0 } else { 0.1 }));
+    shop.lines = Some(vec![(ONSET + 1, "catalog", "could not reach store:5432: connection refused (attempt 2)")]);
+    assert_eq!(shop.judge().verdict().1, "dependency_failure");
+    assert_eq!(shop.judge().verdict().2, vec!["store".to_owned()]);
+}
+
+#[test]
+fn traffic_explains_the_limit_that_is_met_with_it() {
+    let mut shop = Shop::healthy();
+    shop.slow("front", 0.1);
+    shop.bend(Role::Requests, |_, i, v| Some(if i >= ONSET { v * 2.5 } else { v }));
+    shop.add(Role::CpuThrottle, Unit::Seconds, |s, i| {
+        Some(if i >= ONSET { 20.0 } else { 0.1 + 0.01 * noise(s, 6, i) })
+    });
+    assert_eq!(shop.judge().first().id, "traffic_surge");
 }

@@ -64,7 +64,7 @@ impl<'a> Field<'a, '_> {
         let entry = self.entry;
         let field = self.graph.behind(entry);
         let metric = self.common_metric(Symptom::Latency, &field)?;
-        let of_metric = || self.shifts.iter().filter(|s| s.evidence.id == metric && field.contains(s.service()));
+        let of_metric = || self.shifts.iter().filter(|s| (s.role, s.family) == metric && field.contains(s.service()));
         let own = of_metric().find(|s| s.service() == entry)?;
         let behind = of_metric().filter(|s| s.service() != entry && s.is_change() && s.relative() >= 0.5);
         let weighed = behind.map(|s| (self.amount(s, s.stretch), s));
@@ -124,7 +124,7 @@ impl<'a> Field<'a, '_> {
     fn by_excess(&self, symptom: Symptom, field: &BTreeSet<&str>, stretch: TimeRange, known: bool) -> Vec<Suspect<'a>> {
         let Some(metric) = self.common_metric(symptom, field) else { return Vec::new() };
         let mut excess: BTreeMap<&str, (f64, &Shift<'a>)> = BTreeMap::new();
-        let of_metric = self.shifts.iter().filter(|s| s.evidence.id == metric && !s.entity.contains_key("pod"));
+        let of_metric = self.shifts.iter().filter(|s| (s.role, s.family) == metric && !s.entity.contains_key("pod"));
         for shift in of_metric.filter(|s| field.contains(s.service()) && s.near(stretch)) {
             let amount = if shift.score >= QUIET { self.amount(shift, stretch) } else { 0.0 };
             excess.insert(shift.service(), (amount, shift));
@@ -142,8 +142,8 @@ impl<'a> Field<'a, '_> {
     }
 
     /// The metric that tells it for the most services, means before percentiles: only means add up along calls.
-    fn common_metric(&self, symptom: Symptom, field: &BTreeSet<&str>) -> Option<sightline_model::EvidenceId> {
-        let mut best: Option<((usize, usize), sightline_model::EvidenceId)> = None;
+    fn common_metric(&self, symptom: Symptom, field: &BTreeSet<&str>) -> Option<(Role, &'a str)> {
+        let mut standings: BTreeMap<(Role, &'a str), (usize, usize)> = BTreeMap::new();
         for series in &self.observations.series {
             let Some(preference) = symptom.roles().iter().rev().position(|role| *role == series.role) else { continue };
             let services = series
@@ -156,12 +156,12 @@ impl<'a> Field<'a, '_> {
             let aggregated = series.recent.aggregation.as_deref().unwrap_or_default();
             let is_mean = ["avg", "mean", "sum"].iter().any(|word| name.contains(word))
                 || name.is_empty() && aggregated.starts_with("avg");
-            let standing = (preference * 2 + usize::from(is_mean), number);
-            if number > 0 && best.as_ref().is_none_or(|(there, _)| standing > *there) {
-                best = Some((standing, series.recent.id.clone()));
-            }
+            let standing = standings.entry((series.role, series.family)).or_insert((0, 0));
+            standing.0 = preference * 2 + usize::from(is_mean);
+            standing.1 += number;
         }
-        best.map(|(_, id)| id)
+        let known = standings.into_iter().filter(|(_, (_, number))| *number > 0);
+        known.max_by_key(|(_, standing)| *standing).map(|(metric, _)| metric)
     }
 
     /// Seconds, or failed requests, too many in a sampling interval.

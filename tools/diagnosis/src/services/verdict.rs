@@ -1,5 +1,6 @@
 //! From observations of services to a diagnosis.
 
+use jiff::SignedDuration;
 use sightline_model::{DraftClaim, Outcome};
 
 use crate::cause::Support;
@@ -40,10 +41,27 @@ fn outcome(case: &ServiceCase<'_>, supported: &[(&'static str, Support)]) -> Out
         (Some(_), false) => Outcome::Answered,
         // It changed, and nothing that is recorded says where it comes from; or nothing is recorded.
         (Some(_), true) => Outcome::InsufficientData,
-        (None, _) if !judged => Outcome::InsufficientData,
+        (None, _) if !judged || !is_comparable(case) => Outcome::InsufficientData,
         (None, _) => Outcome::NoFault,
     }
 }
+
+/// Whether the service was seen before the window or from its beginning: what is first seen in the middle of it has no usual level.
+fn is_comparable(case: &ServiceCase<'_>) -> bool {
+    let window = case.observations.window;
+    let latest = SignedDuration::from_millis(window.millis() / BEGINNING);
+    let roles = [Role::Latency, Role::Availability, Role::Errors, Role::OwnErrors];
+    case.observations.series.iter().filter(|s| roles.contains(&s.role)).any(|metric| {
+        let pieces = metric.past.into_iter().chain([metric.recent]);
+        let series = pieces.flat_map(|piece| &piece.series);
+        let own = series.filter(|s| s.entity.get("service").is_some_and(|name| *name == case.entry));
+        let first = own.filter_map(|s| s.points.first()).map(|p| p.time).min();
+        first.is_some_and(|first| first.duration_since(window.from()) <= latest)
+    })
+}
+
+/// What is first seen later than this part of the window is not seen from its beginning.
+const BEGINNING: i64 = 4;
 
 fn headline(case: &ServiceCase<'_>, outcome: Outcome, supported: &[(&'static str, Support)]) -> DraftClaim {
     let entry = &case.entry;

@@ -19,12 +19,15 @@ pub(super) enum How {
     Counter(String),
     /// The catalogue's histogram: the mean of what it observed.
     Mean(String),
-    /// The catalogue's counter of requests: the share of them that carries a status of failure under this label.
-    FailedShare { metric: String, status: String },
+    /// The catalogue's counter of requests, or its histogram of how long they take (`observed`): the share of them that carries a
+    /// status of failure under this label.
+    FailedShare { metric: String, observed: bool, status: String },
+    /// Names that each belong to one service and begin with its name (`cart_latency-50`): one metric, whose name is the rest.
+    Columns { rest: String, names: BTreeSet<String> },
 }
 
 /// One of the queries that a metric takes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Part {
     pub(super) part: MetricPart,
     /// Whether only what carries a status of failure is read.
@@ -64,16 +67,29 @@ impl How {
     /// The parts to query.
     pub(super) fn parts(&self) -> &'static [Part] {
         const SAMPLES: Part = Part::all(MetricPart::Samples);
+        const MEAN: [Part; 2] = [Part::all(MetricPart::Sum), Part::all(MetricPart::Count)];
+        const COUNTED: [Part; 2] = [SAMPLES, Part { part: MetricPart::Samples, failed: true }];
+        const OBSERVED: [Part; 2] = [Part::all(MetricPart::Count), Part { part: MetricPart::Count, failed: true }];
         match self {
-            Self::Gauge(_) | Self::Unknown(_) | Self::Counter(_) => &[SAMPLES],
-            Self::Mean(_) => &[Part::all(MetricPart::Sum), Part::all(MetricPart::Count)],
-            Self::FailedShare { .. } => &[SAMPLES, Part { part: MetricPart::Samples, failed: true }],
+            Self::Gauge(_) | Self::Unknown(_) | Self::Counter(_) | Self::Columns { .. } => &[SAMPLES],
+            Self::Mean(_) => &MEAN,
+            Self::FailedShare { observed: true, .. } => &OBSERVED,
+            Self::FailedShare { observed: false, .. } => &COUNTED,
+        }
+    }
+
+    /// What the metric is called, whatever it is stored as.
+    pub(super) fn family(&self) -> &str {
+        match self {
+            Self::Gauge(name) | Self::Unknown(name) | Self::Counter(name) | Self::Mean(name) => name,
+            Self::FailedShare { metric, .. } => metric,
+            Self::Columns { rest, .. } => rest,
         }
     }
 
     pub(super) fn aggregation(&self) -> Aggregation {
         match self {
-            Self::Gauge(_) | Self::Unknown(_) => Aggregation::Avg,
+            Self::Gauge(_) | Self::Unknown(_) | Self::Columns { .. } => Aggregation::Avg,
             Self::Counter(_) | Self::Mean(_) | Self::FailedShare { .. } => Aggregation::Increase,
         }
     }
@@ -86,6 +102,8 @@ pub(super) enum Level {
     Service,
     /// One series a pod of a service.
     ServicePod,
+    /// One series a node, for all services that run on it.
+    Node,
     /// One series a container, whose service has to be told by its pod's name.
     Pod,
 }
@@ -96,6 +114,7 @@ impl Level {
         match self {
             Self::Service => vec![Dim::Service],
             Self::ServicePod => vec![Dim::Service, label("pod")],
+            Self::Node => vec![Dim::Node],
             Self::Pod => vec![label("pod"), label("container")],
         }
     }
@@ -104,6 +123,7 @@ impl Level {
         let there = |dim: Dim, matches: Match| Filter::Dim { dim, matches };
         match self {
             Self::Service | Self::ServicePod => vec![there(Dim::Service, Match::Present)],
+            Self::Node => vec![there(Dim::Node, Match::Present)],
             Self::Pod => {
                 vec![there(Dim::Service, Match::Absent), there(Dim::Label("pod".to_owned()), Match::Present)]
             }
@@ -125,12 +145,17 @@ impl Item {
         let mut filters = self.level.filters();
         let metric = match &self.how {
             How::Gauge(id) | How::Counter(id) | How::Mean(id) => Some(id.clone()),
-            How::FailedShare { metric, status } => {
+            How::FailedShare { metric, status, .. } => {
                 if part.failed {
                     let failed = Match::Regex(FAILED.to_owned());
                     filters.push(Filter::Dim { dim: Dim::Label(status.clone()), matches: failed });
                 }
                 Some(metric.clone())
+            }
+            How::Columns { names, .. } => {
+                let names = names.iter().cloned().collect();
+                filters.push(Filter::Dim { dim: Dim::Metric, matches: Match::In(names) });
+                None
             }
             How::Unknown(stored) => {
                 filters.push(Filter::Dim { dim: Dim::Metric, matches: Match::Eq(stored.clone()) });
@@ -160,50 +185,81 @@ impl Item {
     }
 }
 
-/// The catalogue's counters of requests among these metrics, whose status may tell failures.
-pub(super) fn request_counters(context: &ToolContext<'_>, metrics: &BTreeSet<String>) -> Vec<String> {
-    let counts = |id: &&String| {
-        let metric = context.catalogue.get(id);
-        metric.is_some_and(|m| m.kind() == MetricKind::Counter) && Role::of(id) == Some(Role::Requests)
+/// The catalogue's counters of requests among these metrics, and its histograms of how long requests take: their status may tell
+/// failures. Each with the part that counts requests.
+pub(super) fn request_counters(context: &ToolContext<'_>, metrics: &BTreeSet<String>) -> Vec<(String, MetricPart)> {
+    let part = |id: &String| match (context.catalogue.get(id)?.kind(), Role::of(id)?) {
+        (MetricKind::Counter, Role::Requests) => Some((id.clone(), MetricPart::Samples)),
+        (MetricKind::Histogram, Role::Latency) => Some((id.clone(), MetricPart::Count)),
+        _ => None,
     };
-    metrics.iter().filter(counts).cloned().collect()
+    metrics.iter().filter_map(part).collect()
 }
 
-/// The metrics to look at, each once, from the stored names there are and the labels that carry the status of counters of requests:
-/// the likeliest to tell something first.
-pub(super) fn items(
-    context: &ToolContext<'_>,
-    names: &BTreeMap<String, BTreeSet<Level>>,
-    statuses: &BTreeMap<String, String>,
-) -> Vec<Item> {
+/// What is known about the names of metrics.
+pub(super) struct Names<'a> {
+    /// Stored names, with what their series are told apart by.
+    pub(super) levels: &'a BTreeMap<String, BTreeSet<Level>>,
+    /// The services that each name is stored of.
+    pub(super) owners: &'a BTreeMap<String, BTreeSet<String>>,
+    /// What counts requests, with the label that carries their status.
+    pub(super) statuses: &'a BTreeMap<String, (MetricPart, String)>,
+}
+
+/// The metrics to look at, each once: the likeliest to tell something first.
+pub(super) fn items(context: &ToolContext<'_>, names: &Names<'_>) -> Vec<Item> {
     let mut found: BTreeSet<Item> = BTreeSet::new();
-    for (metric, status) in statuses {
-        let how = How::FailedShare { metric: metric.clone(), status: status.clone() };
+    for (metric, (part, status)) in names.statuses {
+        let observed = *part == MetricPart::Count;
+        let how = How::FailedShare { metric: metric.clone(), observed, status: status.clone() };
         found.insert(Item { role: Role::Errors, how, level: Level::Service });
     }
-    for (stored, levels) in names {
-        let Some((role, how)) = told(context, stored) else { continue };
-        let by_pod = matches!(
-            role,
-            Role::Cpu
-                | Role::CpuThrottle
-                | Role::Memory
-                | Role::MemoryLimit
-                | Role::MajorFaults
-                | Role::OomKills
-                | Role::Restarts
-                | Role::Disk
-                | Role::NetworkErrors
-                | Role::Network
-        );
-        for level in levels {
-            let level = if *level == Level::Service && by_pod { Level::ServicePod } else { *level };
-            found.insert(Item { role, how: how.clone(), level });
+    let mut columns: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
+    for (stored, levels) in names.levels {
+        if let Some(rest) = column(context, names, stored) {
+            columns.entry(rest).or_default().insert(stored.clone());
+            continue;
         }
+        let Some((role, how)) = told(context, stored) else { continue };
+        for level in levels {
+            found.insert(Item { role, how: how.clone(), level: finer(role, *level) });
+        }
+    }
+    for (rest, names) in columns {
+        let Some(role) = Role::of(rest) else { continue };
+        let how = How::Columns { rest: rest.to_owned(), names };
+        found.insert(Item { role, how, level: finer(role, Level::Service) });
     }
     let mut items: Vec<Item> = found.into_iter().collect();
     items.truncate(MAX_ITEMS);
     items
+}
+
+/// The rest of a name that begins with the name of the only service it is stored of.
+fn column<'a>(context: &ToolContext<'_>, names: &Names<'_>, stored: &'a str) -> Option<&'a str> {
+    let owners = names.owners.get(stored).filter(|_| context.catalogue.by_stored(stored).is_none())?;
+    let mut owners = owners.iter();
+    let (Some(only), None) = (owners.next(), owners.next()) else { return None };
+    let rest = stored.strip_prefix(only.as_str())?.strip_prefix(['_', '-', '.', ':', '/'])?;
+    (!rest.is_empty()).then_some(rest)
+}
+
+/// What a service uses is told by pod.
+fn finer(role: Role, level: Level) -> Level {
+    let by_pod = matches!(
+        role,
+        Role::Cpu
+            | Role::CpuThrottle
+            | Role::Memory
+            | Role::MemoryLimit
+            | Role::MajorFaults
+            | Role::OomKills
+            | Role::Restarts
+            | Role::Disk
+            | Role::NetworkErrors
+            | Role::Network
+    );
+    if level == Level::Service && by_pod { Level::ServicePod } else { level }
 }
 
 /// More metrics than this are not looked at: the roles that tell the most come first.

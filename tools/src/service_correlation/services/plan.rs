@@ -7,9 +7,11 @@ use sightline_model::{Aggregation, Dataset, Dim, EvidenceRow, TimeRange};
 use sightline_query::{Align, Filter, Match, MetricPart, Order, Query, Shape};
 
 use crate::absence::distinct_rows;
-use crate::reading::{Table, read_rank};
+use crate::reading::read_rank;
 use crate::service_correlation::inventory::Inventory;
-use crate::service_correlation::services::item::{Item, Level, Part, STATUS, is_status, items, request_counters};
+use crate::service_correlation::services::item::{
+    Item, Level, Names, Part, STATUS, is_status, items, request_counters,
+};
 use crate::tool::{Fetched, ToolContext, ToolError};
 
 /// How much before the window is read in fine steps too, at least and at most: a level just before it.
@@ -37,6 +39,9 @@ const MAX_LINES: u32 = 300;
 
 /// Stored names of containers and pods begin like this in cAdvisor and kube-state-metrics, and often carry no service.
 const POD_PREFIXES: [&str; 2] = ["container_", "kube_pod_"];
+
+/// Stored names of what a node's disks do begin like this in node_exporter.
+const NODE_DISKS: &str = "node_disk_io_time";
 
 /// How severities of lines that report a failure are written.
 const SEVERE: [&str; 20] = [
@@ -98,16 +103,20 @@ pub(super) fn discovery(context: &ToolContext<'_>, inventory: &Inventory) -> Vec
         let of = vec![Dim::Metric, Dim::Service];
         queries.push(query(Dataset::Metrics, range, vec![present(Dim::Service)], Shape::Distinct { of, limit }));
         for prefix in POD_PREFIXES {
-            let of = vec![Dim::Metric, Dim::Label("pod".to_owned())];
+            let of = vec![Dim::Metric, Dim::Label("pod".to_owned()), Dim::Node];
             let named = Filter::Dim { dim: Dim::Metric, matches: Match::Prefix(prefix.to_owned()) };
             let without = Filter::Dim { dim: Dim::Service, matches: Match::Absent };
             let filters = vec![named, without, present(Dim::Label("pod".to_owned()))];
             queries.push(query(Dataset::Metrics, range, filters, Shape::Distinct { of, limit }));
         }
-        for metric in request_counters(context, &inventory.metrics) {
+        let disks = Filter::Dim { dim: Dim::Metric, matches: Match::Prefix(NODE_DISKS.to_owned()) };
+        let of = vec![Dim::Metric, Dim::Node];
+        queries.push(query(Dataset::Metrics, range, vec![disks, present(Dim::Node)], Shape::Distinct { of, limit }));
+        for (metric, part) in request_counters(context, &inventory.metrics) {
             let of = STATUS.map(|key| Dim::Label(key.to_owned())).to_vec();
             let mut statuses = query(Dataset::Metrics, range, Vec::new(), Shape::Distinct { of, limit });
             statuses.metric = Some(metric);
+            statuses.part = part;
             queries.push(statuses);
         }
     }
@@ -128,8 +137,12 @@ pub(super) fn discovery(context: &ToolContext<'_>, inventory: &Inventory) -> Vec
 pub(super) struct Discovered {
     /// Stored names, with what their series are told apart by.
     pub(super) names: BTreeMap<String, BTreeSet<Level>>,
-    /// Counters of requests, with the label that carries the status.
-    pub(super) statuses: BTreeMap<String, String>,
+    /// The services that each stored name is stored of.
+    pub(super) owners: BTreeMap<String, BTreeSet<String>>,
+    /// Nodes by pod.
+    pub(super) places: BTreeMap<String, String>,
+    /// What counts requests, with the label that carries their status.
+    pub(super) statuses: BTreeMap<String, (MetricPart, String)>,
     /// The most series of one metric.
     pub(super) series: u64,
     /// Services by name.
@@ -150,8 +163,10 @@ impl Discovered {
         let asked = discovery(context, inventory);
         for one in fetched.iter().filter(|f| asked.contains(f.query.query())) {
             match (&one.query.query().shape, &one.query.query().metric) {
-                (Shape::Distinct { .. }, Some(metric)) => found.status(metric, &distinct_rows(one)?),
-                (Shape::Distinct { of, .. }, None) => found.names(one, of.contains(&Dim::Service))?,
+                (Shape::Distinct { .. }, Some(metric)) => {
+                    found.status(metric, one.query.query().part, &distinct_rows(one)?);
+                }
+                (Shape::Distinct { of, .. }, None) => found.names(one, of)?,
                 (Shape::Rank { .. }, _) => {
                     for ranked in read_rank(one, &[Dim::Service, Dim::Pod], Aggregation::Count)? {
                         let Some(service) = ranked.entity.get("service") else { continue };
@@ -169,32 +184,50 @@ impl Discovered {
     }
 
     /// The label under which every value is a status.
-    fn status(&mut self, metric: &str, rows: &[EvidenceRow]) {
+    fn status(&mut self, metric: &str, part: MetricPart, rows: &[EvidenceRow]) {
         let key = STATUS.into_iter().find(|key| {
             let mut values = rows.iter().filter_map(|row| row.entity.get(*key)).filter(|v| !v.is_empty()).peekable();
             values.peek().is_some() && values.all(|value| is_status(value))
         });
         if let Some(key) = key {
-            self.statuses.insert(metric.to_owned(), key.to_owned());
+            self.statuses.insert(metric.to_owned(), (part, key.to_owned()));
         }
     }
 
-    fn names(&mut self, fetched: &Fetched, by_service: bool) -> Result<(), ToolError> {
-        let table = Table::new(&fetched.result);
-        let metric = table.column("metric")?;
-        let who = table.column(if by_service { "service" } else { "pod" })?;
-        let mut numbers: BTreeMap<&str, u64> = BTreeMap::new();
-        for row in table.rows() {
-            let (name, who) = (table.text(row, metric), table.text(row, who));
-            *numbers.entry(name).or_insert(0) += 1;
-            let level = if by_service { Level::Service } else { Level::Pod };
-            self.names.entry(name.to_owned()).or_default().insert(level);
-            if by_service {
-                self.services.insert(who.to_owned());
+    fn names(&mut self, fetched: &Fetched, of: &[Dim]) -> Result<(), ToolError> {
+        let by_service = of.contains(&Dim::Service);
+        let level = match of {
+            _ if by_service => Level::Service,
+            [_, Dim::Node] => Level::Node,
+            _ => Level::Pod,
+        };
+        let mut numbers: BTreeMap<String, u64> = BTreeMap::new();
+        for row in distinct_rows(fetched)? {
+            let of = |key: &str| row.entity.get(key).filter(|value| !value.is_empty());
+            let Some(name) = of("metric") else { continue };
+            *numbers.entry(name.clone()).or_insert(0) += 1;
+            self.names.entry(name.clone()).or_default().insert(level);
+            match (level, of("service"), of("pod"), of("node")) {
+                (Level::Service, Some(service), ..) => {
+                    self.services.insert(service.clone());
+                    self.owners.entry(name.clone()).or_default().insert(service.clone());
+                }
+                (Level::Pod, _, Some(pod), Some(node)) => {
+                    self.places.insert(pod.clone(), node.clone());
+                }
+                _ => {}
             }
         }
         self.series = self.series.max(numbers.values().copied().max().unwrap_or(0));
         Ok(())
+    }
+
+    /// The service that a pod belongs to: as its spans say, or as its name begins.
+    pub(super) fn service_of(&self, pod: &str) -> Option<&String> {
+        let begins = |service: &&String| {
+            pod.strip_prefix(service.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
+        };
+        self.pods.get(pod).or_else(|| self.services.iter().filter(begins).max_by_key(|service| service.len()))
     }
 }
 
@@ -209,9 +242,11 @@ pub(super) fn survey(
     let mut windows = vec![(recent, false)];
     windows.extend(past(inventory).map(|range| (range, true)));
     let mut wanted = Vec::new();
-    for item in items(context, &found.names, &found.statuses) {
+    let names = Names { levels: &found.names, owners: &found.owners, statuses: &found.statuses };
+    for item in items(context, &names) {
         // Pods are several to a service.
-        let series = if item.level == Level::Service { found.series } else { 4 * found.series };
+        let most = found.series.max(found.services.len() as u64);
+        let series = if item.level == Level::Service { most } else { 4 * most };
         for (range, past) in &windows {
             let step = step_ms(context, *range, series, *past);
             for part in item.how.parts() {

@@ -31,7 +31,7 @@ struct Pair {
 #[derive(Debug, Default)]
 pub(super) struct CaseFile {
     evidence: Vec<Evidence>,
-    pairs: Vec<(Role, Pair)>,
+    pairs: Vec<(Role, String, Pair)>,
     calls: Vec<Call>,
     calls_at: Option<usize>,
     events_at: Option<usize>,
@@ -81,18 +81,22 @@ impl CaseFile {
         }
         let items: BTreeSet<Item> = metrics.keys().map(|(item, _)| item.clone()).collect();
         for item in items {
-            let mut pair = Pair::default();
+            // One pair, or one a stored name where each service has a name of its own.
+            let mut pairs: BTreeMap<String, Pair> = BTreeMap::new();
             for past in [true, false] {
                 let Some(parts) = metrics.get(&(item.clone(), past)) else { continue };
-                let at = file.metric(&item, parts, &found)?;
-                *(if past { &mut pair.past } else { &mut pair.recent }) = at;
+                for (name, at) in file.metric(&item, parts, &found)? {
+                    let pair = pairs.entry(name).or_default();
+                    *(if past { &mut pair.past } else { &mut pair.recent }) = Some(at);
+                }
             }
-            file.pairs.push((item.role, pair));
+            let family = item.how.family().to_owned();
+            file.pairs.extend(pairs.into_values().map(|pair| (item.role, family.clone(), pair)));
         }
         for ((_, counted), pair) in spans {
-            file.pairs.push((if counted { Role::Requests } else { Role::Latency }, pair));
+            file.pairs.push((if counted { Role::Requests } else { Role::Latency }, "spans".to_owned(), pair));
         }
-        file.pairs.push((Role::ErrorLines, errors));
+        file.pairs.push((Role::ErrorLines, "lines".to_owned(), errors));
         Ok(file)
     }
 
@@ -124,36 +128,46 @@ impl CaseFile {
         item: &Item,
         parts: &[(Part, &Fetched)],
         found: &Discovered,
-    ) -> Result<Option<usize>, ToolError> {
+    ) -> Result<Vec<(String, usize)>, ToolError> {
         let part_of = |wanted: Part| parts.iter().find(|(part, _)| *part == wanted).map(|(_, fetched)| *fetched);
         let part = |wanted: MetricPart| part_of(Part { part: wanted, failed: false });
         let group_by = item.level.group_by();
         let (fetched, series) = match &item.how {
             How::Mean(_) => {
                 let (Some(sum), Some(count)) = (part(MetricPart::Sum), part(MetricPart::Count)) else {
-                    return Ok(None);
+                    return Ok(Vec::new());
                 };
                 if count.result.truncated {
-                    return Ok(None);
+                    return Ok(Vec::new());
                 }
                 (sum, histogram_mean(sum, count, &group_by)?.series)
             }
-            How::FailedShare { .. } => {
-                let failed = part_of(Part { part: MetricPart::Samples, failed: true });
-                let (Some(all), Some(failed)) = (part(MetricPart::Samples), failed) else { return Ok(None) };
+            How::FailedShare { observed, .. } => {
+                let counted = if *observed { MetricPart::Count } else { MetricPart::Samples };
+                let failed = part_of(Part { part: counted, failed: true });
+                let (Some(all), Some(failed)) = (part(counted), failed) else { return Ok(Vec::new()) };
                 if failed.result.truncated {
-                    return Ok(None);
+                    return Ok(Vec::new());
                 }
                 let of = |one| read_series(one, &group_by, Aggregation::Increase);
                 (all, shares(&of(all)?, &of(failed)?))
             }
             How::Gauge(_) | How::Unknown(_) | How::Counter(_) => {
-                let Some(one) = part(MetricPart::Samples) else { return Ok(None) };
+                let Some(one) = part(MetricPart::Samples) else { return Ok(Vec::new()) };
                 (one, read_series(one, &group_by, item.how.aggregation())?)
             }
+            How::Columns { .. } => {
+                let Some(one) = part(MetricPart::Samples) else { return Ok(Vec::new()) };
+                return self.columns(item, one);
+            }
         };
-        let series = if item.level == Level::Pod { with_services(series, found) } else { series };
-        Ok(self.series(fetched, series, |piece| match &item.how {
+        let series = match item.level {
+            Level::Pod => with_services(series, found),
+            Level::Node => on_nodes(&series, found),
+            Level::Service | Level::ServicePod => series,
+        };
+        let name = item.how.family().to_owned();
+        let at = self.series(fetched, series, |piece| match &item.how {
             How::Unknown(stored) => {
                 piece.metric = Some(stored.clone());
                 piece.unit = Unit::None;
@@ -167,8 +181,29 @@ impl CaseFile {
                 piece.unit = Unit::Percent;
                 piece.aggregation = Some(format!("share of requests whose {status} is a failure, per {step} s"));
             }
-            How::Gauge(_) | How::Counter(_) => {}
-        }))
+            How::Gauge(_) | How::Counter(_) | How::Columns { .. } => {}
+        });
+        Ok(at.map(|at| (name, at)).into_iter().collect())
+    }
+
+    /// A piece for each stored name, since each is a service's.
+    fn columns(&mut self, item: &Item, fetched: &Fetched) -> Result<Vec<(String, usize)>, ToolError> {
+        let mut group_by = item.level.group_by();
+        group_by.push(Dim::Metric);
+        let mut by_name: BTreeMap<String, Vec<Series>> = BTreeMap::new();
+        for mut series in read_series(fetched, &group_by, item.how.aggregation())? {
+            let Some(name) = series.entity.remove("metric") else { continue };
+            by_name.entry(name).or_default().push(series);
+        }
+        let mut pieces = Vec::new();
+        for (name, series) in by_name {
+            let at = self.series(fetched, series, |piece| {
+                piece.metric = Some(name.clone());
+                piece.unit = Unit::None;
+            });
+            pieces.extend(at.map(|at| (name, at)));
+        }
+        Ok(pieces)
     }
 
     fn spans(&mut self, fetched: &Fetched, by_pod: bool, counted: bool) -> Result<Option<usize>, ToolError> {
@@ -199,6 +234,7 @@ impl CaseFile {
             (Role::OwnErrors, traced.failed_by_pod, Unit::Percent, "share of spans that fail by themselves, per 60 s"),
             (Role::Errors, traced.answered, Unit::Percent, "share of requests whose span failed, per 60 s"),
             (Role::Gap, traced.gaps, Unit::Microseconds, "mean time between caller and callee, per 60 s"),
+            (Role::Wait, traced.waits, Unit::Microseconds, "mean time in the caller before the call, per 60 s"),
         ] {
             if series.is_empty() {
                 continue;
@@ -208,7 +244,7 @@ impl CaseFile {
             piece.aggregation = Some(described.to_owned());
             piece.step_seconds = Some(TRACE_STEP_MS as f64 / 1000.0);
             let at = self.push(piece);
-            self.pairs.push((role, Pair { past: None, recent: Some(at) }));
+            self.pairs.push((role, "traces".to_owned(), Pair { past: None, recent: Some(at) }));
         }
         let calls = traced.calls.into_iter().map(|(caller, callee)| Call { caller, callee }).collect();
         self.calls_from(derived(&sample, 1, Vec::new()), calls);
@@ -221,7 +257,8 @@ impl CaseFile {
         let [caller, callee] = of.as_slice() else { return Ok(()) };
         let rows = distinct_rows(fetched)?;
         let named = |row: &EvidenceRow, dim: &Dim| {
-            row.entity.get(entity_key(dim)).filter(|name| !name.is_empty()).map(|name| service_of(name, found))
+            let name = row.entity.get(entity_key(dim)).filter(|name| !name.is_empty())?;
+            Some(without_version(name, found).to_owned())
         };
         let calls = rows
             .iter()
@@ -264,8 +301,13 @@ impl CaseFile {
             series: self
                 .pairs
                 .iter()
-                .filter_map(|(role, pair)| {
-                    Some(ServiceSeries { role: *role, past: at(pair.past), recent: at(pair.recent)? })
+                .filter_map(|(role, family, pair)| {
+                    Some(ServiceSeries {
+                        role: *role,
+                        family: family.as_str(),
+                        past: at(pair.past),
+                        recent: at(pair.recent)?,
+                    })
                 })
                 .collect(),
             calls: self.calls.clone(),
@@ -281,13 +323,14 @@ impl CaseFile {
     }
 }
 
-/// The service that a workload runs, as its name begins; the name as it is where it is none's.
-fn service_of(workload: &str, found: &Discovered) -> String {
-    let begins = |service: &&String| {
-        workload.strip_prefix(service.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
-    };
-    let service = found.services.iter().filter(begins).max_by_key(|service| service.len());
-    service.cloned().unwrap_or_else(|| workload.to_owned())
+/// A workload of a mesh goes by its service with a version behind it (`reviews-v2`); what is no service without it stays as it is.
+fn without_version<'n>(workload: &'n str, found: &Discovered) -> &'n str {
+    let is_version =
+        |end: &str| end.strip_prefix('v').is_some_and(|n| !n.is_empty() && n.chars().all(|c| c.is_ascii_digit()));
+    match workload.rsplit_once('-') {
+        Some((service, end)) if is_version(end) && found.services.contains(service) => service,
+        _ => workload,
+    }
 }
 
 /// Which share of all failed, percent, by step. Where all are counted, no count of failures means that there was none.
@@ -315,16 +358,8 @@ fn shares(all: &[Series], failed: &[Series]) -> Vec<Series> {
 fn with_services(series: Vec<Series>, found: &Discovered) -> Vec<Series> {
     let service = |entity: &Entity| -> Option<String> {
         let pod = entity.get("pod")?;
-        if let Some(service) = found.pods.get(pod) {
-            return Some(service.clone());
-        }
-        if let Some(container) = entity.get("container").filter(|c| found.services.contains(*c)) {
-            return Some(container.clone());
-        }
-        let begins = |service: &&String| {
-            pod.strip_prefix(service.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
-        };
-        found.services.iter().filter(begins).max_by_key(|service| service.len()).cloned()
+        let container = entity.get("container").filter(|c| found.services.contains(*c));
+        found.pods.get(pod).or(container).or_else(|| found.service_of(pod)).cloned()
     };
     series
         .into_iter()
@@ -334,4 +369,22 @@ fn with_services(series: Vec<Series>, found: &Discovered) -> Vec<Series> {
             Some(series)
         })
         .collect()
+}
+
+/// Series of nodes, once for each service that has a pod there.
+fn on_nodes(series: &[Series], found: &Discovered) -> Vec<Series> {
+    let mut by_node: BTreeMap<&str, BTreeSet<&String>> = BTreeMap::new();
+    for (pod, node) in &found.places {
+        by_node.entry(node.as_str()).or_default().extend(found.service_of(pod));
+    }
+    let of = |series: &Series| -> Vec<Series> {
+        let services = series.entity.get("node").and_then(|node| by_node.get(node.as_str()));
+        let with = |service: &&String| {
+            let mut entity = series.entity.clone();
+            entity.insert("service".to_owned(), (*service).clone());
+            Series { entity, points: series.points.clone() }
+        };
+        services.into_iter().flatten().map(with).collect()
+    };
+    series.iter().flat_map(of).collect()
 }

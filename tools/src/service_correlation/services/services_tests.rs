@@ -2,7 +2,7 @@
 
 use serde_json::json;
 use sightline_model::{Cell, Dataset, Dim, Outcome};
-use sightline_query::{MetricPart, Query, Shape};
+use sightline_query::{Filter, Match, MetricPart, Query, Shape};
 
 use crate::ServiceCorrelation;
 use crate::testing::{at, f, labels, n, run, s, t, text};
@@ -110,4 +110,58 @@ fn cut_rows_are_left_out_and_said() {
     let output = AnyTool::interpret(&ServiceCorrelation, &args, &crate::testing::context(), &fetched).unwrap();
     assert_eq!(output.outcome, Some(Outcome::InsufficientData));
     assert!(output.data_health.iter().any(|line| line.contains("left out")), "{:?}", output.data_health);
+}
+
+/// A site where each service has metrics of its own, and nothing says who calls whom.
+fn column_rows(query: &Query) -> Vec<Vec<Cell>> {
+    let (from, to) =
+        (query.range.from().as_second() - at(0).as_second(), query.range.to().as_second() - at(0).as_second());
+    let seen = || vec![n(10), t(from), t(to - 1)];
+    let names = || SERVICES.iter().flat_map(|name| ["latency-50", "cpu"].map(|m| (*name, format!("{name}_{m}"), m)));
+    match (query.dataset, &query.shape) {
+        (Dataset::Metrics, Shape::Distinct { of, .. }) => {
+            let keyed = |keys: Vec<&str>| keys.into_iter().map(s).chain(seen()).collect::<Vec<_>>();
+            match of.as_slice() {
+                [Dim::Metric] => names().map(|(_, stored, _)| keyed(vec![&stored])).collect(),
+                [Dim::Metric, Dim::Service] => names().map(|(name, stored, _)| keyed(vec![&stored, name])).collect(),
+                _ => Vec::new(),
+            }
+        }
+        (Dataset::Metrics, Shape::Series { step_ms, group_by, .. }) => {
+            let step = i64::try_from(*step_ms / 1000).unwrap();
+            let by_pod = group_by.contains(&Dim::Label("pod".to_owned()));
+            let wanted = query.filters.iter().find_map(|filter| match filter {
+                Filter::Dim { dim: Dim::Metric, matches: Match::In(names) } => Some(names.clone()),
+                Filter::Dim { .. } | Filter::Value { .. } => None,
+            });
+            let wanted = wanted.expect("names of one kind are read together");
+            assert_eq!(wanted.len(), SERVICES.len());
+            let mut rows = Vec::new();
+            for bucket in (from - from.rem_euclid(step)..to).step_by(usize::try_from(step).unwrap()) {
+                for (name, stored, metric) in names().filter(|(_, stored, _)| wanted.contains(stored)) {
+                    let metric = if metric == "cpu" { "cpu" } else { "service_latency_avg" };
+                    let level = value(metric, name, bucket);
+                    let mut row = vec![t(bucket), s(name)];
+                    if by_pod {
+                        row.push(s(""));
+                    }
+                    row.extend([s(&stored), n(1), f(level), f(level), f(level)]);
+                    rows.push(row);
+                }
+            }
+            rows
+        }
+        _ => Vec::new(),
+    }
+}
+
+#[test]
+fn names_that_begin_with_their_service_are_one_metric_and_shown_as_they_are_stored() {
+    let args = json!({ "from": text(FROM), "to": text(TO) });
+    let (_, output) = run(&ServiceCorrelation, &args, column_rows).unwrap();
+    assert_eq!(output.outcome, Some(Outcome::Answered), "{:?}", output.headline);
+    let first = &output.causes[0];
+    assert_eq!((first.id.as_str(), first.components[0]["service"].as_str()), ("cpu_contention", "cart"));
+    assert!(output.evidence.iter().any(|e| e.metric.as_deref() == Some("cart_cpu")), "the stored name is shown");
+    assert!(output.data_health.iter().any(|line| line.contains("no service was named")));
 }

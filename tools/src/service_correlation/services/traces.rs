@@ -38,6 +38,8 @@ pub(super) struct Traced {
     pub(super) answered: Vec<Series>,
     /// Time between caller and callee, microseconds, by `from` and `to`.
     pub(super) gaps: Vec<Series>,
+    /// Time in a caller before a call that has no span of its own, microseconds, by `from` and `to`.
+    pub(super) waits: Vec<Series>,
     /// Who calls whom.
     pub(super) calls: BTreeSet<(String, String)>,
 }
@@ -180,10 +182,9 @@ impl Sums {
     }
 
     fn finish(self) -> Traced {
-        let mut gaps = self.calls;
-        for (edge, wait) in self.waits {
-            gaps.entry(edge).or_insert(wait);
-        }
+        let gaps = self.calls;
+        let mut waits = self.waits;
+        waits.retain(|edge, _| !gaps.contains_key(edge));
         let edge = |(from, to): &(String, String)| {
             Entity::from([("from".to_owned(), from.clone()), ("to".to_owned(), to.clone())])
         };
@@ -194,6 +195,7 @@ impl Sums {
             answered: series(&by_service(&self.answered), |service| entity(service, "")),
             failed_by_pod: series(&self.failed, |(service, pod)| entity(service, pod)),
             gaps: series(&gaps, edge),
+            waits: series(&waits, edge),
             calls: self.edges,
         }
     }

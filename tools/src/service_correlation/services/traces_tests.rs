@@ -64,7 +64,7 @@ fn own_time_is_what_overlapping_children_leave() {
     assert_eq!(value(&traced.own_by_pod, &[("service", "cart"), ("pod", "c-1")]), 40_000.0);
     assert_eq!(traced.calls.len(), 2);
     // Before the call to `stock` nothing had ended, so it waited from the beginning.
-    assert_eq!(value(&traced.gaps, &[("from", "front"), ("to", "stock")]), 30_000.0);
+    assert_eq!(value(&traced.waits, &[("from", "front"), ("to", "stock")]), 30_000.0);
 }
 
 #[test]

@@ -11,7 +11,10 @@ pub(crate) fn assess(case: &ServiceCase<'_>) -> Finding {
     }
     if let Some(throttled) = case.worst(&[Role::CpuThrottle]) {
         let text = "{service} is held back by its CPU limit: throttling went from {before} to {level}.";
-        let mut support = case.supported(Strength::Proof, throttled, throttled.sentence(text));
+        // Where half as many requests again came in, the limit is met because of them.
+        let busier = case.changes(throttled.service(), Role::Requests).first().is_some_and(|s| s.relative() >= 0.5);
+        let strength = if busier { Strength::Pattern } else { Strength::Proof };
+        let mut support = case.supported(strength, throttled, throttled.sentence(text));
         support.claims.extend(case.changes(throttled.service(), Role::Cpu).first().map(|cpu| cpu.says().claim()));
         return Finding::Supported(support);
     }

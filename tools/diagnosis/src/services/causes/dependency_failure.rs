@@ -9,6 +9,7 @@ use sightline_model::{DraftClaim, EvidenceRow};
 use crate::cause::{Finding, Strength, Support};
 use crate::sentence::Sentence;
 use crate::services::case::ServiceCase;
+use crate::services::causes::network_delay::{by_exclusion, by_gap};
 use crate::services::role::Role;
 use crate::services::suspects::Symptom;
 
@@ -50,7 +51,8 @@ pub(crate) fn assess(case: &ServiceCase<'_>) -> Finding {
     if case.is_about(Symptom::Latency)
         && suspect.service != *entry
         && case.worst(&explained).is_none()
-        && !lost_on_the_way(case)
+        && by_gap(case).is_none()
+        && by_exclusion(case).is_none()
     {
         let text = "{service}, which the slow requests go through, adds the most time: its {what} went from {before} to {level}. What kind of fault it is does not show in what is recorded.";
         let why = suspect.shift.sentence(&text.replace("{what}", suspect.shift.role.words()));
@@ -65,12 +67,6 @@ pub(crate) fn assess(case: &ServiceCase<'_>) -> Finding {
         }
         None => case.no_data("what it depends on"),
     }
-}
-
-/// Whether some call takes longer than its callee does: then the way is slow, and no service.
-fn lost_on_the_way(case: &ServiceCase<'_>) -> bool {
-    let stretch = case.stretch();
-    case.shifts.iter().any(|s| s.role == Role::Gap && s.is_change() && s.near(stretch))
 }
 
 /// A callee whose series stop while the asked service's go on.
@@ -120,7 +116,10 @@ fn steady(past: Option<&sightline_model::Evidence>, silent: &sightline_model::Se
 fn outside(case: &ServiceCase<'_>) -> Option<Box<Support>> {
     let suspect = case.suspect()?;
     let lines = case.observations.error_lines?;
-    let services = [suspect.service.as_str(), case.entry.as_str()];
+    let mut services = vec![suspect.service.as_str(), case.entry.as_str()];
+    // Whoever fails behind them says it in lines that it did not write before.
+    let loud = |service: &&str| !case.changes(service, Role::ErrorLines).is_empty();
+    services.extend(case.graph.behind(&case.entry).into_iter().filter(loud));
     for service in services {
         let callees: Vec<&str> = case.graph.callees(service).collect();
         let unseen: Vec<&str> = callees.iter().copied().filter(|c| case.evidence_of(c).is_none()).collect();
@@ -129,7 +128,7 @@ fn outside(case: &ServiceCase<'_>) -> Option<Box<Support>> {
             let named = callees.iter().find(|c| body.contains(&c.to_ascii_lowercase()));
             let Some(callee) = named.or_else(|| unseen.first().filter(|_| unseen.len() == 1)) else { continue };
             // A callee that is well by its own telemetry did answer.
-            if case.evidence_of(callee).is_some() && !is_failing(case, callee) {
+            if case.evidence_of(callee).is_some() && !is_failing(case, callee) && !is_silent(case, callee) {
                 continue;
             }
             let calls = case.observations.calls_evidence?;
@@ -151,13 +150,26 @@ fn is_failing(case: &ServiceCase<'_>, service: &str) -> bool {
         .any(|role| !case.changes(service, *role).is_empty())
 }
 
+/// Whether no request to the callee is seen any more while those to others are.
+fn is_silent(case: &ServiceCase<'_>, callee: &str) -> bool {
+    let seen = [Role::OwnTime, Role::Latency, Role::Requests];
+    case.observations.series.iter().filter(|s| seen.contains(&s.role)).any(|series| {
+        let of = |s: &&sightline_model::Series| s.entity.get("service").is_some_and(|name| name == callee);
+        let last = |s: &sightline_model::Series| s.points.last().map(|p| p.time);
+        let own = series.recent.series.iter().filter(of).filter_map(last).max();
+        let all = series.recent.series.iter().filter_map(last).max();
+        own.zip(all).is_some_and(|(own, all)| all.duration_since(own) >= SILENCE)
+    })
+}
+
 fn is_of(row: &EvidenceRow, service: &str) -> bool {
     row.entity.get("service").is_some_and(|s| s == service)
 }
 
 fn unanswered(row: &EvidenceRow) -> bool {
     let body = row.fields.get("body").map(|b| b.to_ascii_lowercase()).unwrap_or_default();
-    UNANSWERED.iter().any(|words| body.contains(words))
+    let late = body.contains("deadline") && body.contains("exceeded");
+    late || UNANSWERED.iter().any(|words| body.contains(words))
 }
 
 /// The first error line of a service within the stretch, quoted.

@@ -31,7 +31,10 @@ pub(crate) fn assess(case: &ServiceCase<'_>) -> Finding {
     // A change that was rolled out just before names the reason; this names the place only.
     let explained = just_before(case, &suspect.service).is_some();
     let proven = suspect.shift.role == Role::OwnErrors || !case.graph.knows(&suspect.service) || well.is_some();
-    let strength = if proven && !explained { Strength::Pattern } else { Strength::Hint };
+    // A service that is killed for want of memory fails the calls to it, and its callers with it: that says more.
+    let starved =
+        matches!(super::memory_pressure::assess(case), Finding::Supported(s) if s.strength >= Strength::Pattern);
+    let strength = if proven && !explained && !starved { Strength::Pattern } else { Strength::Hint };
     let text = match (suspect.shift.role, well.is_some()) {
         (Role::Availability, true) => {
             "{service} fails requests by itself: its availability fell from {before} to {level}, while what it calls does not fail."

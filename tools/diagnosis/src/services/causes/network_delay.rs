@@ -1,10 +1,11 @@
 //! `network_delay`: the time is lost between services. Calls take longer than the callee's own work accounts for, or packets are
 //! lost, while the service's own time and its CPU stay as they are.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::cause::{Finding, Strength, Support};
 use crate::services::case::ServiceCase;
+use crate::services::causes::events::just_before;
 use crate::services::role::Role;
 use crate::services::shift::Shift;
 use crate::services::suspects::Symptom;
@@ -26,7 +27,7 @@ pub(crate) fn assess(case: &ServiceCase<'_>) -> Finding {
         return Finding::Supported(support);
     }
     let subject = case.suspect().map_or(case.entry.as_str(), |s| s.service.as_str());
-    let gap = case.shifts.iter().filter(|s| s.role == Role::Gap).max_by(|a, b| a.score.total_cmp(&b.score));
+    let gap = case.shifts.iter().filter(|s| s.role.is_of_a_call()).max_by(|a, b| a.score.total_cmp(&b.score));
     match gap.or_else(|| case.series(subject, Role::NetworkErrors)) {
         Some(shift) => case.quiet(shift),
         None if !case.is_about(Symptom::Latency) => match case.series(subject, Role::Latency) {
@@ -37,18 +38,23 @@ pub(crate) fn assess(case: &ServiceCase<'_>) -> Finding {
     }
 }
 
+/// An edge must lose at least this share of what the worst service adds by itself to be what makes requests slow.
+const SHARE: f64 = 0.5;
+
 /// The service whose calls lose time on the way. A slow network of one service shows on its calls in both directions; a slow edge
-/// on that edge alone.
-fn by_gap(case: &ServiceCase<'_>) -> Option<Box<Support>> {
+/// on that edge alone. Where a call has no span of its own, the way back from one callee is seen before the next call, so packets
+/// that a service loses decide.
+pub(super) fn by_gap(case: &ServiceCase<'_>) -> Option<Box<Support>> {
     let stretch = case.stretch();
-    let gaps: Vec<&Shift<'_>> = case.shifts.iter().filter(|s| s.role == Role::Gap && s.near(stretch)).collect();
+    let gaps: Vec<&Shift<'_>> = case.shifts.iter().filter(|s| s.role.is_of_a_call() && s.near(stretch)).collect();
+    let slow: Vec<&Shift<'_>> = gaps.iter().copied().filter(|gap| gap.is_change() && weighs(case, gap)).collect();
     let mut by_service: BTreeMap<&str, (f64, usize, usize)> = BTreeMap::new();
     for gap in &gaps {
         for (end, weight) in [("to", 1.0), ("from", 0.5)] {
             let Some(service) = gap.entity.get(end) else { continue };
             let (lost, wide, all) = by_service.entry(service.as_str()).or_insert((0.0, 0, 0));
             *all += 1;
-            if gap.is_change() {
+            if slow.iter().any(|s| std::ptr::eq(*s, *gap)) {
                 *wide += 1;
                 // A caller's gap may be the callee's network; the callee's is named first.
                 *lost += weight * (gap.level - gap.usual.level);
@@ -56,27 +62,68 @@ fn by_gap(case: &ServiceCase<'_>) -> Option<Box<Support>> {
         }
     }
     let standing = |(lost, wide, all): &(f64, usize, usize)| lost * *wide as f64 / (*all).max(1) as f64;
-    let (service, _) =
-        by_service.iter().max_by(|a, b| standing(a.1).total_cmp(&standing(b.1))).filter(|(_, s)| s.1 > 0)?;
+    let by_time = by_service.iter().max_by(|a, b| standing(a.1).total_cmp(&standing(b.1))).filter(|(_, s)| s.1 > 0)?;
+    let losing = losing(case, &slow);
+    let service = losing.map_or(*by_time.0, |lost| lost.service());
     let touches =
         |gap: &&&Shift<'_>| ["to", "from"].iter().any(|end| gap.entity.get(*end).is_some_and(|s| s == service));
-    let widest =
-        gaps.iter().filter(touches).max_by(|a, b| a.score.total_cmp(&b.score)).filter(|gap| gap.is_change())?;
-    let strength = match widest.entity.get("from").map(|caller| clears(case, &gaps, caller)) {
-        Some(Cleared::Yes) => Strength::Proof,
-        Some(Cleared::ByCpu) => Strength::Pattern,
-        Some(Cleared::No) | None => Strength::Hint,
+    let worst = |a: &&&Shift<'_>, b: &&&Shift<'_>| a.score.total_cmp(&b.score);
+    let widest = *slow.iter().filter(touches).max_by(worst).or_else(|| slow.iter().max_by(worst))?;
+    let all_edges = by_service.get(service).is_some_and(|(_, wide, all)| *wide >= 2 && wide == all);
+    let caller = widest.entity.get("from").map(String::as_str);
+    let strength = match (losing, widest.role, caller.map(|caller| clears(case, &gaps, caller))) {
+        (Some(_), ..) => Strength::Proof,
+        (None, Role::Gap, Some(Cleared::Yes)) => Strength::Proof,
+        (None, Role::Gap, Some(Cleared::ByCpu)) => Strength::Pattern,
+        // What comes before the call may be the caller's own work, all the more after a change to it.
+        (None, Role::Wait, _) if all_edges && caller.is_none_or(|c| just_before(case, c).is_none()) => {
+            Strength::Pattern
+        }
+        (None, ..) => Strength::Hint,
     };
-    let text = "Calls from {from} to {to} take longer than {to} itself does: {level} between caller and callee, {before} usually.";
+    let strength = if losing.is_none() && !case.is_about(Symptom::Latency) { Strength::Hint } else { strength };
+    let text = if widest.role == Role::Gap {
+        "Calls from {from} to {to} take longer than {to} itself does: {level} between caller and callee, {before} usually."
+    } else {
+        "Calls from {from} to {to} reach it later: {level} pass in the caller before the callee begins, {before} usually."
+    };
     let mut support = case.supported(strength, widest, widest.sentence(text));
-    support.components = vec![case.component(service, None)];
-    for gap in gaps.iter().filter(|g| g.is_change() && !std::ptr::eq(**g, *widest)).take(3) {
+    support.components = vec![case.component(service, losing.and_then(|lost| case.only_pod(lost)))];
+    support.claims.extend(losing.map(|lost| lost.says().claim()));
+    for gap in slow.iter().filter(|g| !std::ptr::eq(**g, widest)).take(3) {
         support.claims.push(gap.says().claim());
     }
     if let Some(own) = case.series(service, Role::OwnTime).filter(|s| !s.is_change()) {
         support.claims.push(own.says_quiet().claim());
     }
     Some(support)
+}
+
+/// Whether an edge loses enough to be what makes requests slow: beside what services add by themselves. The caller's own time is not
+/// held against it, since it may hold the wait.
+fn weighs(case: &ServiceCase<'_>, gap: &Shift<'_>) -> bool {
+    let from = gap.entity.get("from").map(String::as_str);
+    let stretch = case.stretch();
+    let own = case.shifts.iter().filter(|s| {
+        s.role == Role::OwnTime
+            && !s.entity.contains_key("pod")
+            && s.is_change()
+            && s.near(stretch)
+            && Some(s.service()) != from
+    });
+    let most = own.map(|s| s.level - s.usual.level).fold(0.0, f64::max);
+    gap.level - gap.usual.level >= SHARE * most
+}
+
+/// A service whose pods lose packets, of those that slow calls begin at, end at, or begin beside.
+fn losing<'c, 'a>(case: &'c ServiceCase<'a>, slow: &[&Shift<'_>]) -> Option<&'c Shift<'a>> {
+    let ends = |gap: &&Shift<'_>, end: &str| gap.entity.get(end).cloned();
+    let callers: BTreeSet<String> = slow.iter().filter_map(|gap| ends(gap, "from")).collect();
+    let mut near: BTreeSet<String> = slow.iter().filter_map(|gap| ends(gap, "to")).collect();
+    near.extend(callers.iter().flat_map(|caller| case.graph.callees(caller)).map(str::to_owned));
+    near.extend(callers);
+    let lost = near.iter().filter_map(|service| case.changes(service, Role::NetworkErrors).first().copied());
+    lost.filter(|s| s.level > s.usual.level).max_by(|a, b| a.score.total_cmp(&b.score))
 }
 
 /// Whether a caller itself is cleared of the time that is lost on its calls: a starved caller begins its calls late.
@@ -101,11 +148,15 @@ fn clears(case: &ServiceCase<'_>, gaps: &[&Shift<'_>], caller: &str) -> Cleared 
 }
 
 /// Slow by itself although its CPU, its memory and its disk are recorded and rest: what is left is the way to it. No proof.
-fn by_exclusion(case: &ServiceCase<'_>) -> Option<Box<Support>> {
+pub(super) fn by_exclusion(case: &ServiceCase<'_>) -> Option<Box<Support>> {
     let suspect = case.suspect().filter(|_| case.is_about(Symptom::Latency))?;
     let cpu = case.series(&suspect.service, Role::Cpu).filter(|s| !s.is_change())?;
     let strained = [Role::CpuThrottle, Role::Memory, Role::MajorFaults, Role::Disk];
-    if case.worst(&strained).is_some() || suspect.shift.role == Role::OwnTime || case.has(Role::Gap) {
+    if case.worst(&strained).is_some()
+        || suspect.shift.role == Role::OwnTime
+        || case.has(Role::Gap)
+        || case.has(Role::Wait)
+    {
         return None;
     }
     let text = "{service} is slow ({what} {level}, {before} usually) while its CPU, memory and disk, as far as they are recorded, stay as they are: the time may be lost on the network, which is not recorded.";

@@ -14,7 +14,11 @@ pub(crate) fn assess(case: &ServiceCase<'_>) -> Finding {
             .any(|role| case.changes(disk.service(), *role).first().is_some_and(|s| s.score > disk.score));
         let traffic = case.changes(disk.service(), Role::Requests).first().map_or(0.0, |s| s.relative());
         let strength = if busier || traffic >= 0.6 * disk.relative() { Strength::Hint } else { Strength::Pattern };
-        let text = "The disk activity of {service} went from {before} to {level} when requests suffered.";
+        let text = if disk.entity.contains_key("node") {
+            "The disk of {node}, on which {service} runs, went from {before} to {level} when requests suffered."
+        } else {
+            "The disk activity of {service} went from {before} to {level} when requests suffered."
+        };
         return Finding::Supported(case.supported(strength, disk, disk.sentence(text)));
     }
     let subject = case.suspect().map_or(case.entry.as_str(), |s| s.service.as_str());
