@@ -75,7 +75,7 @@ fn a_clock_that_is_off_is_told_and_accuses_nobody() {
     let mut world = World::healthy(3, 4);
     world.set(Signal::ClockOffset, |n, _, i| Some(if n == 2 { 190.0 } else { 0.001 } + 0.001 * noise(n, 0, i)));
     let judged = world.diagnose();
-    assert_eq!((judged.outcome(), judged.first().id.as_str()), ("no_fault", "compute_bound"));
+    assert_eq!(judged.verdict(), ("no_fault", "telemetry_artifact", vec!["n2".to_owned()], None));
     assert!(judged.0.data_health.iter().any(|l| l.contains("the clock of n2 is off")), "{:?}", judged.0.data_health);
 }
 
