@@ -96,7 +96,9 @@ fn outcome(case: &Case<'_>, supported: &[(&'static str, Support)]) -> Outcome {
         // Nothing about the GPUs, or a hole where the cause may hide.
         (_, false) => Outcome::InsufficientData,
         // The job's own timer has no hole: it kept its pace whatever its GPUs' telemetry did.
-        (Pace::Steady(steady), true) if gap && kept_pace(case, steady) => Outcome::NoFault,
+        (Pace::Steady(steady), true) if gap && kept_pace(case, steady) && !case.failed() && !case.just_started() => {
+            Outcome::NoFault
+        }
         (_, true) if gap && covered.is_some_and(|share| share < telemetry_gap::POOR_COVERAGE) => {
             Outcome::InsufficientData
         }

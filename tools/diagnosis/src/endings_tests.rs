@@ -115,3 +115,47 @@ fn links_that_are_full_for_the_part_of_a_step_in_which_nothing_is_computed_are_t
     );
     assert_eq!(world(2e9).diagnose().status("host_to_device_bottleneck"), "ruled_out");
 }
+
+#[test]
+fn long_pauses_of_all_gpus_that_come_again_are_late_input_and_short_ones_are_not() {
+    let world = |pause: usize| {
+        let mut world = watched(2, 8);
+        world.without(&[Signal::StepTime, Signal::DataLoading, Signal::ComputeTime, Signal::CommunicationTime]);
+        for signal in [Signal::Utilization, Signal::Power, Signal::SmActive, Signal::TensorActive] {
+            world.bend(signal, move |_, _, i, v| Some(if i % 75 >= 75 - pause { v * 0.1 } else { v }));
+        }
+        world
+    };
+    assert_eq!(world(7).diagnose().verdict(), verdict("answered", "data_loader_bottleneck", &["J123"], None));
+    assert_eq!(world(2).diagnose().outcome(), "no_fault");
+}
+
+#[test]
+fn ranks_that_take_turns_at_waiting_for_input_are_a_slow_loader_and_not_uneven_work() {
+    let mut world = watched(1, 8);
+    world.ranked.push(Signal::DataLoading);
+    let last = |g: usize, i: usize| i / 30 % 8 == g;
+    world.bend(Signal::StepTime, |_, _, _, v| Some(v + 0.5));
+    world.bend(Signal::DataLoading, move |_, g, i, v| Some(if last(g, i) { v + 0.5 } else { v }));
+    world.bend(Signal::CommunicationTime, move |_, g, i, v| Some(if last(g, i) { v } else { v + 0.5 }));
+    let judged = world.diagnose();
+    assert_eq!(judged.verdict(), verdict("answered", "data_loader_bottleneck", &["J123"], None));
+    assert_eq!((judged.status("workload_imbalance"), judged.status("slow_worker")), ("ruled_out", "ruled_out"));
+}
+
+#[test]
+fn the_node_whose_ranks_are_late_is_named_and_its_busy_cpus_are_why() {
+    let world = |busy: bool| {
+        let mut world = watched(4, 8);
+        world.ranked.push(Signal::DataLoading);
+        world.bend(Signal::StepTime, |_, _, i, v| Some(if i >= 110 { v + 0.9 } else { v }));
+        world.bend(Signal::DataLoading, |n, _, i, v| Some(if i >= 110 && n == 2 { v + 0.9 } else { v }));
+        world.bend(Signal::CommunicationTime, |n, _, i, v| Some(if i >= 110 && n != 2 { v + 0.9 } else { v }));
+        world.bend(Signal::CpuTime, move |n, mode, i, v| {
+            Some(if busy && n == 2 && i >= 110 { [90.0, 3500.0, 240.0, 8.0][mode] + 0.01 * v } else { v })
+        });
+        world.diagnose()
+    };
+    assert_eq!(world(true).verdict(), verdict("answered", "cpu_preprocessing_bottleneck", &["n2"], Some(110)));
+    assert_eq!(world(false).verdict(), verdict("answered", "data_loader_bottleneck", &["n2"], Some(110)));
+}

@@ -113,7 +113,7 @@ fn a_checkpoint_more_is_no_traffic_of_its_own() {
     let mut world = World::healthy(2, 8);
     world.bend(Signal::StepTime, |_, _, i, v| Some(if i >= 120 { v * 1.4 } else { v }));
     world.set_increase(Signal::IoPressure, |n, g, i| Some(if i >= 120 { 25.0 } else { 1.0 } + 0.4 * noise(n, g, i)));
-    let burst = |i: usize| i == 60 || (i >= 120 && i % 15 == 0);
+    let burst = |i: usize| i == 60 || (i >= 120 && i.is_multiple_of(15));
     world.set_increase(Signal::NetworkSent, move |_, _, i| Some(if burst(i) { 9.0e10 } else { 1.0e9 }));
     world.set_increase(Signal::NetworkReceived, |_, _, i| Some(if i >= 120 { 2.0e9 } else { 4.0e9 }));
     world.others.push(("J500", "etl", 117, None, "running", vec![]));

@@ -53,7 +53,7 @@ signals! {
     /// Time per step spent waiting for or in communication.
     CommunicationTime = Job, "communication time", ["nccl_wait_time", "gradient_sync_time"];
     /// Time per step spent computing.
-    ComputeTime = Job, "compute time", ["forward_backward_time"];
+    ComputeTime = Job, "compute time", ["forward_backward_time", "forward_time"];
     /// SM clock.
     SmClock = Gpu, "SM clock", ["sm_clock"];
     /// Die temperature.

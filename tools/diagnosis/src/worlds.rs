@@ -22,6 +22,8 @@ pub(crate) struct World {
     pub(crate) minutes: usize,
     signals: BTreeMap<Signal, Values>,
     increases: Vec<Signal>,
+    /// Timers of the job that come once a rank.
+    pub(crate) ranked: Vec<Signal>,
     logs: Option<Vec<(usize, usize, String)>>,
     pub(crate) events: Vec<(usize, String, String)>,
     pub(crate) window: (usize, usize),
@@ -60,6 +62,7 @@ impl World {
             minutes: 240,
             signals: BTreeMap::new(),
             increases: Vec::new(),
+            ranked: vec![Signal::ComputeTime, Signal::CommunicationTime],
             logs: None,
             events: Vec::new(),
             window: (0, 240),
@@ -257,7 +260,7 @@ impl World {
                     })
                     .collect(),
                 Scope::Node => (0..self.nodes).map(|n| (Entity::from([("node".to_owned(), node(n))]), n, 0)).collect(),
-                Scope::Job if matches!(signal, Signal::ComputeTime | Signal::CommunicationTime) => {
+                Scope::Job if self.ranked.contains(signal) => {
                     let ranks = (0..self.nodes).flat_map(|n| (0..self.gpus).map(move |g| (n, g)));
                     ranks
                         .map(|(n, g)| {

@@ -8,7 +8,7 @@ use sightline_model::{Aggregation, Dataset, Dim, MetricKind, TimeRange};
 use sightline_query::{Align, Filter, Match, MetricPart, Order, Query, SampleOrder, Shape};
 
 use crate::job_correlation::batches::{Batches, Reading, apart, metrics};
-use crate::job_correlation::scope::Scope;
+use crate::job_correlation::scope::{HORIZON, Scope};
 use crate::job_correlation::whole;
 use crate::tool::{Fetched, ToolContext, ToolError};
 
@@ -258,7 +258,9 @@ fn lines(context: &ToolContext<'_>, dataset: Dataset, range: TimeRange, filters:
 fn since(scope: &Scope, before: SignedDuration) -> TimeRange {
     let from = scope.start.checked_sub(before).unwrap_or(scope.start);
     let from = if scope.range.from() > scope.start { scope.range.from() } else { from };
-    TimeRange::new(from, scope.range.to()).unwrap_or(scope.range)
+    // A long job leaves no room for it: nobody's query may be longer than the horizon.
+    let longest = scope.range.to().checked_sub(HORIZON).unwrap_or(from);
+    TimeRange::new(from.max(longest).min(scope.range.from()), scope.range.to()).unwrap_or(scope.range)
 }
 
 fn bus_addresses(context: &ToolContext<'_>, scope: &Scope) -> Query {

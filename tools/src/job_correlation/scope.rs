@@ -12,7 +12,7 @@ use crate::metric_range::unknown_job;
 use crate::tool::{Fetched, ToolContext, ToolError, ToolOutput};
 
 /// Without a window, jobs are looked for this far back: what the role with the shortest longest range may still ask for.
-const HORIZON: SignedDuration = SignedDuration::from_hours(30 * 24);
+pub(super) const HORIZON: SignedDuration = SignedDuration::from_hours(30 * 24);
 
 /// How much of the job's past before the window is read, at most: a level to compare with, for the price of a few steps.
 const PAST: SignedDuration = SignedDuration::from_hours(6);

@@ -1,10 +1,10 @@
 //! Input that comes late because the hosts' CPUs cannot prepare it fast enough.
 //!
 //! Needs a sign of late input and one of the CPUs. Speaks for it: the job waits for its input, and on most of its nodes the CPUs are
-//! used up while it does. Rules it out: CPUs with time to spare; nodes that wait for I/O, which is storage; input in time. Trap: the
+//! used up while it does, or on those whose ranks all others wait for. Rules it out: CPUs with time to spare; nodes that wait for I/O, which is storage; input in time. Trap: the
 //! load average counts tasks that wait for I/O, and a loader that waits for storage leaves its CPUs idle.
 
-use sightline_model::DraftClaim;
+use sightline_model::{Component, DraftClaim};
 
 use crate::case::Case;
 use crate::cause::{Check, Finding, Strength, Support};
@@ -23,7 +23,11 @@ fn assess(case: &Case<'_>) -> Finding {
         return case.no_data(&[Signal::CpuTime, Signal::CpuPressure]);
     };
     let short: Vec<&(&str, CpuUse)> = known.iter().filter(|(_, cpus)| cpus.saturated).collect();
-    let Some((_, worst)) = short.first().filter(|_| short.len() * 2 > known.len()) else {
+    // A few nodes are enough where it is their ranks that all others wait for.
+    let waited_for = data_loader_bottleneck::late_nodes(case);
+    let few = !waited_for.is_empty() && waited_for.iter().all(|node| short.iter().any(|(own, _)| own == node));
+    let worst = short.iter().find(|(node, _)| !few || waited_for.contains(node));
+    let Some((_, worst)) = worst.filter(|_| few || short.len() * 2 > known.len()) else {
         let text = format!("Ruled out, the CPUs of the job's nodes have time to spare: {}", first.claim.text);
         return Finding::RuledOut(DraftClaim { text, ..first.claim.clone() });
     };
@@ -37,14 +41,17 @@ fn assess(case: &Case<'_>) -> Finding {
     };
     let mut claims = vec![worst.claim.clone()];
     claims.extend(late.claims);
-    let why =
-        Sentence::new("The job waits for its input, and the CPUs that prepare it are used up on most of its nodes.");
+    let why = Sentence::new(match few {
+        true => "The job waits for the input of some nodes' ranks, and the CPUs that prepare it there are used up.",
+        false => "The job waits for its input, and the CPUs that prepare it are used up on most of its nodes.",
+    });
+    let node = |n: &&str| Component::from([("node".to_owned(), (*n).to_owned())]);
     Finding::Supported(Box::new(Support {
         // The timer or the GPUs tell that input came late, the CPUs tell why: the reason goes first.
         strength: Strength::Proof,
         coincides: late.coincides,
         magnitude: 1.0 + late.magnitude,
-        components: case.whole_job(),
+        components: if few { waited_for.iter().map(node).collect() } else { case.whole_job() },
         onset: late.onset,
         why: why.cite_all(&claims).claim(),
         claims,

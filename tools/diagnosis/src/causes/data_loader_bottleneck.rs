@@ -4,16 +4,17 @@
 //! utilisation of all GPUs falls together, or saws, while clocks are fine. Rules it out: the timer did not move, or the GPUs
 //! stayed busy. Trap: GPUs that wait in a collective show full utilisation, GPUs that wait for input do not.
 
-use sightline_analysis::{Direction, common_dips};
+use sightline_analysis::{Dips, Direction, common_dips, median};
 use sightline_model::claim::Quantity;
 use sightline_model::{Component, DraftClaim, Relation, Stat, TimeRange};
 
 use crate::case::Case;
 use crate::cause::{Check, Finding, MIN_RELATIVE, Strength, Support};
-use crate::causes::host_to_device_bottleneck;
+use crate::causes::{host_to_device_bottleneck, workload_imbalance};
 use crate::clocks::Reason;
 use crate::level::{excursion, segments};
 use crate::pace::Onset;
+use crate::ranks::{Lag, lag, placement_of, step_length};
 use crate::sentence::{Sentence, stat};
 use crate::signal::Signal;
 use crate::view::View;
@@ -30,6 +31,13 @@ const DIP_QUORUM: f64 = 0.8;
 
 /// Dips over a tenth of the window are more than evaluations and checkpoints of a healthy job take.
 pub(crate) const DIP_SHARE: f64 = 0.1;
+
+/// A rank that waits twice as long as the middle one is late by itself.
+const TIMES_OTHERS: f64 = 2.0;
+
+/// Dips that last five minutes are longer than those pauses, and then matter from the smallest change on that counts: an epoch's end
+/// at which the dataset starts anew took ten minutes (mosaicml/streaming issue 643).
+const LONG_DIP_S: f64 = 300.0;
 
 fn assess(case: &Case<'_>) -> Finding {
     let timed = case.view(Signal::DataLoading).is_some() && case.view(Signal::StepTime).is_some();
@@ -79,6 +87,12 @@ fn by_timer(case: &Case<'_>, loading: &View<'_>, step: &View<'_>) -> Finding {
     });
     let grown = explains.is_some_and(|(_, _, yes)| yes);
     let large = load >= LARGE_SHARE * whole && explains.is_none();
+    if !grown
+        && !large
+        && let Some(found) = in_turns(case, loading)
+    {
+        return found;
+    }
     if !grown && !large {
         let why = Sentence::new("Ruled out: ranks waited {load} for data in steps of {step}.")
             .number("load", load_now, 3, loading.unit())
@@ -100,7 +114,63 @@ fn by_timer(case: &Case<'_>, loading: &View<'_>, step: &View<'_>) -> Finding {
     claims.extend(onset.as_ref().and_then(|o| case.coincidence(o, loading.step_ms)));
     let why = Sentence::new("The job waits for its input: time spent loading data makes up the difference.")
         .cite(&loading.evidence.id);
-    supported(case, loading, why, claims, onset, Strength::Proof, load / whole)
+    let mut found = supported(case, loading, why, claims, onset, Strength::Proof, load / whole);
+    let late = late_nodes(case);
+    if let Finding::Supported(support) = &mut found
+        && !late.is_empty()
+    {
+        let node = |n: &&str| Component::from([("node".to_owned(), (*n).to_owned())]);
+        support.components = late.iter().map(node).collect();
+    }
+    found
+}
+
+/// The nodes whose ranks wait for input while most ranks do not, and so hold up all others; none when ranks wait alike or nothing tells
+/// them apart.
+pub(crate) fn late_nodes<'a>(case: &Case<'a>) -> Vec<&'a str> {
+    let Some(loading) = case.view(Signal::DataLoading) else { return Vec::new() };
+    let range = case.focus();
+    let levels: Vec<_> = loading.members.iter().filter_map(|m| Some((m, m.mean(range)?))).collect();
+    let values: Vec<f64> = levels.iter().map(|(_, v)| *v).collect();
+    let (Some(middle), Some(most)) = (median(&values), values.iter().copied().reduce(f64::max)) else {
+        return Vec::new();
+    };
+    let late = levels.iter().filter(|(_, level)| *level >= most / 2.0 && *level >= TIMES_OTHERS * middle);
+    let mut nodes: Vec<&'a str> = Vec::new();
+    for placement in late.filter_map(|(m, _)| placement_of(case, m)) {
+        if !nodes.contains(&placement.node.as_str()) {
+            nodes.push(&placement.node);
+        }
+    }
+    let all = crate::host::nodes(case).len();
+    if nodes.len() * 2 <= all { nodes } else { Vec::new() }
+}
+
+/// Whether ranks take turns at waiting for their input, so that at every moment the others wait for one of them: over the whole window
+/// none of them waits long, and yet each step does. A slow disk or loader process of one epoch's shard moves on with the shard.
+pub(crate) fn turns(case: &Case<'_>) -> Option<Lag> {
+    let loading = case.view(Signal::DataLoading)?;
+    let range = case.focus();
+    let length = step_length(case, range)?;
+    let found = lag(loading, range, true)?;
+    let before = case.pace.slowdown().and_then(|s| lag(loading, s.good, true));
+    // With a slowdown, the waits must have come with it.
+    let grew = before.is_none_or(|before| found.typical >= 2.0 * before.typical);
+    let several = found.distinct >= 3 && found.most_frequent <= 0.5;
+    (grew && several && found.typical >= LARGE_SHARE * length).then_some(found)
+}
+
+fn in_turns(case: &Case<'_>, loading: &View<'_>) -> Option<Finding> {
+    let found = turns(case)?;
+    let claims: Vec<DraftClaim> =
+        found.examples.iter().filter_map(|(i, at)| workload_imbalance::example(loading, *i, *at)).collect();
+    let why = Sentence::new(
+        "At every moment the job waits for the input of one of its ranks, and which rank it is changes: input is late, and no GPU or network is slow.",
+    );
+    let slowdown = case.pace.slowdown();
+    let onset = slowdown.and_then(|s| s.onset);
+    let share = found.typical / step_length(case, case.focus())?;
+    Some(supported(case, loading, why.cite(&loading.evidence.id), claims, onset, Strength::Proof, 1.0 + share))
 }
 
 fn rise(view: &View<'_>, entity: &sightline_model::Entity, good: TimeRange, slow: TimeRange) -> DraftClaim {
@@ -162,7 +232,8 @@ fn by_utilization(case: &Case<'_>, view: &View<'_>) -> Finding {
     let within: Vec<Vec<sightline_analysis::Sample>> =
         best.members.iter().map(|m| m.samples.iter().filter(|s| range.contains(s.time)).copied().collect()).collect();
     let dips = common_dips(&within, best.step_ms, DIP_DEPTH, DIP_QUORUM);
-    if let Some(dips) = dips.filter(|d| d.share >= DIP_SHARE && d.starts.len() >= 3) {
+    let counts = |d: &Dips| d.share >= DIP_SHARE || (d.share >= MIN_RELATIVE && mean_length(d, range) >= LONG_DIP_S);
+    if let Some(dips) = dips.filter(|d| counts(d) && d.starts.len() >= 3) {
         let low = stat(best.evidence, &all, Stat::Min, Some(range));
         let high = stat(best.evidence, &all, Stat::P95, Some(range));
         let claim = Sentence::new("All GPUs dip together again and again: utilisation goes between {low} and {high}.")
@@ -180,6 +251,11 @@ fn by_utilization(case: &Case<'_>, view: &View<'_>) -> Finding {
         view.unit(),
     );
     Finding::RuledOut(why.claim())
+}
+
+/// How long a dip lasts, seconds, at the mean.
+fn mean_length(dips: &Dips, range: TimeRange) -> f64 {
+    dips.share * range.seconds() / dips.starts.len().max(1) as f64
 }
 
 fn supported<'a>(

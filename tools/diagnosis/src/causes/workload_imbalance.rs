@@ -11,7 +11,7 @@ use sightline_model::{DraftClaim, Entity, Relation, Stat, TimeRange};
 
 use crate::case::Case;
 use crate::cause::{Check, Finding, Strength, Support};
-use crate::causes::pipeline_stage_imbalance;
+use crate::causes::{data_loader_bottleneck, pipeline_stage_imbalance};
 use crate::ranks::{Lag, lag, placement_of, step_length};
 use crate::sentence::{Sentence, peers, stat, who};
 use crate::signal::Signal;
@@ -122,6 +122,10 @@ fn assess(case: &Case<'_>) -> Finding {
         let why = Sentence::new("Ruled out: a GPU with a slow clock explains who is waited for.");
         return Finding::RuledOut(why.cite(&found.view.evidence.id).claim());
     }
+    if found.standing.is_empty() && data_loader_bottleneck::turns(case).is_some() {
+        let why = Sentence::new("Ruled out: the ranks that take turns at being the last wait for their input then.");
+        return Finding::RuledOut(why.cite(&found.view.evidence.id).claim());
+    }
     let mut claims: Vec<DraftClaim> = match found.standing.as_slice() {
         [] => found.lag.examples.iter().filter_map(|(i, at)| example(found.view, *i, *at)).collect(),
         more => more.iter().take(2).filter_map(|m| share_claim(found.view, m, case.focus())).collect(),
@@ -149,7 +153,7 @@ fn assess(case: &Case<'_>) -> Finding {
 }
 
 /// One moment at which a rank was the last.
-fn example(view: &View<'_>, index: usize, at: jiff::Timestamp) -> Option<DraftClaim> {
+pub(crate) fn example(view: &View<'_>, index: usize, at: jiff::Timestamp) -> Option<DraftClaim> {
     let member = view.members.get(index)?;
     let moment = TimeRange::new(at, shift(at, view.step_ms))?;
     let (value, others) = (member.median(moment)?, view.peers(member.entity, moment)?);

@@ -146,14 +146,25 @@ impl<'a> Case<'a> {
             Some(entity) => self.tracks.past_part(signal, entity),
             None => self.tracks.past_whole(signal),
         };
-        level(near, past, self.tracks.close(signal), direction, least, self.window)
+        self.meanwhile(level(near, past, self.tracks.close(signal), direction, least, self.window))
+    }
+
+    /// A change counts for the complaint only if it holds while the service is slow. What a degraded service no longer reaches, its
+    /// rate say, was higher before, and that is no rise.
+    fn meanwhile(&self, level: Level<'a>) -> Level<'a> {
+        let (Level::Changed(change) | Level::AsOnOtherDays(change)) = &level else { return level };
+        let (focus, inside) = (self.focus(), change.range.intersect(&self.window));
+        let shared = inside.and_then(|inside| inside.intersect(&focus)).map_or(0, |both| both.millis());
+        let shorter = inside.map_or(0, |inside| inside.millis().min(focus.millis()));
+        if 3 * shared >= shorter { level } else { Level::Usual }
     }
 
     /// The rise of a signal of the whole service, whoever the subject is.
     pub(crate) fn rise_of_service(&self, signal: ServingSignal, least: f64) -> Option<Change<'a>> {
         let near = self.tracks.whole(signal)?;
         let past = self.tracks.past_whole(signal);
-        level(near, past, self.tracks.close(signal), Direction::Rise, least, self.window).changed()
+        let found = level(near, past, self.tracks.close(signal), Direction::Rise, least, self.window);
+        self.meanwhile(found).changed()
     }
 
     /// The series that show which replicas there are.

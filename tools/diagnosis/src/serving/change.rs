@@ -163,7 +163,7 @@ fn recurs(near: &Track<'_>, change: &Change<'_>, direction: Direction) -> bool {
 fn furthest(track: &Track<'_>, range: TimeRange, length_ms: i64, direction: Direction) -> Option<f64> {
     let values: Vec<f64> = track.points.iter().filter(|p| range.contains(p.time)).map(|p| p.value).collect();
     let points = usize::try_from(length_ms / track.step_ms).unwrap_or(usize::MAX).clamp(2, values.len().max(2));
-    values.windows(points).filter_map(|stretch| median(stretch)).reduce(|a, b| match direction {
+    values.windows(points).filter_map(median).reduce(|a, b| match direction {
         Direction::Rise => a.max(b),
         Direction::Fall => a.min(b),
     })
