@@ -208,14 +208,3 @@ fn the_wordings_that_people_use_are_read_as_they_are_meant() {
     });
     insta::assert_snapshot!(told.join("\n"));
 }
-
-/// Prints how each question of a file (one a line) is read: for a person who adds wordings.
-#[test]
-#[ignore = "prints; set QUESTIONS to a file"]
-fn print_how_questions_are_read() {
-    let text = std::fs::read_to_string(std::env::var("QUESTIONS").unwrap()).unwrap();
-    for line in text.lines() {
-        let read = reading(line);
-        println!("{:?} job={:?} subject={:?} metric={:?} | {line}", read.class, read.job, read.subject, read.metric);
-    }
-}
