@@ -427,17 +427,6 @@ fn a_gap_that_is_little_beside_what_a_service_adds_is_not_what_makes_requests_sl
 }
 
 #[test]
-fn a_store_that_refuses_connections_is_known_by_the_lines_of_whoever_calls_it() {
-    let mut shop = Shop::healthy();
-    shop.fail("cart", 8.0);
-    shop.calls.push(call("catalog", "store"));
-    shop.add(Role::ErrorLines, Unit::Count, |s, i| (s == 2).then_some(if i >= ONSET { 40.0 } else { 0.1 }));
-    shop.lines = Some(vec![(ONSET + 1, "catalog", "could not reach store:5432: connection refused (attempt 2)")]);
-    assert_eq!(shop.judge().verdict().1, "dependency_failure");
-    assert_eq!(shop.judge().verdict().2, vec!["store".to_owned()]);
-}
-
-#[test]
 fn traffic_explains_the_limit_that_is_met_with_it() {
     let mut shop = Shop::healthy();
     shop.slow("front", 0.1);
