@@ -9,6 +9,7 @@ use std::time::Instant;
 
 use clickhouse::{Client, Compression};
 use jiff::Timestamp;
+use sightline_core::quota::Unmetered;
 use sightline_core::{Assistant, Caller, NoEvents, ToolCall, run_tool};
 use sightline_engine::native::{self, DatabaseName};
 use sightline_engine::{ClickHouseEngine, Endpoint, EngineAddress, EngineUser, SecondFence, Writer, drop_database};
@@ -184,7 +185,7 @@ async fn ask(address: &EngineAddress) -> Result<Took, Failure> {
         policies: Arc::new(LivePolicies::new(policies)),
         guard: Guard::new(Mapping::native(DATABASE)?),
         engine: Arc::new(ClickHouseEngine::new(&endpoint(address, EngineUser::Reader), SecondFence::InRequest)),
-        quota: Arc::new(Nothing),
+        quota: Arc::new(Unmetered),
         audit: Arc::new(Nothing),
         planner: Box::new(Nothing),
         tenants: BTreeSet::from(["atlas".to_owned()]),

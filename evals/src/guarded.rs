@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use clickhouse::{Client, Compression};
 use jiff::Timestamp;
+use sightline_core::quota::Unmetered;
 use sightline_core::{Assistant, Caller, Ids as _, NoEvents, ToolCall, ToolFailure, run_tool};
 use sightline_engine::native::{self, DatabaseName};
 use sightline_engine::{ClickHouseEngine, Endpoint, EngineAddress, EngineUser, SecondFence, Writer, drop_database};
@@ -333,7 +334,7 @@ async fn refused(line: Line) -> Result<String, Failure> {
         policies,
         guard,
         engine: Arc::new(engine),
-        quota: Arc::new(Nothing),
+        quota: Arc::new(Unmetered),
         audit: Arc::new(Nothing),
         planner: Box::new(Nothing),
         tenants,

@@ -1,14 +1,13 @@
-//! The stations of the line that a benchmark puts in: a clock that stands, numbered ids, and an audit log, quota and planner that
-//! do nothing. What is measured with them is the line without the time that those take.
+//! The stations of the line that a benchmark puts in: a clock that stands, numbered ids, and an audit log and planner that do
+//! nothing. What is measured with them is the line without the time that those take.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use jiff::Timestamp;
-use sightline_core::quota::{Budget, Left, NoPlace, Place, Quota, QuotaError, Reservation, TooManyQuestions};
 use sightline_core::{Ask, Clock, Gathered, Ids, Planner, PlannerError, Turn};
 use sightline_model::audit::{AuditLog, AuditUnavailable, Begin, Call, Complete, Event};
-use sightline_model::{AuditRef, BoxFuture, Principal};
+use sightline_model::{AuditRef, BoxFuture};
 
 /// A wall clock that stands, and a monotonic one that runs.
 pub(crate) struct StandingClock {
@@ -54,24 +53,6 @@ impl AuditLog for Nothing {
 
     fn event(&self, _: Event) -> BoxFuture<'_, Result<(), AuditUnavailable>> {
         Box::pin(std::future::ready(Ok(())))
-    }
-}
-
-impl Quota for Nothing {
-    fn question(&self, _: &Principal, _: u64) -> Result<(), TooManyQuestions> {
-        Ok(())
-    }
-
-    fn place<'a>(&'a self, _: &'a Principal, _: u64, _: Duration) -> BoxFuture<'a, Result<Place, NoPlace>> {
-        Box::pin(std::future::ready(Ok(Place::new(()))))
-    }
-
-    fn left<'a>(&'a self, budget: Budget<'a>) -> BoxFuture<'a, Result<Left, QuotaError>> {
-        Box::pin(std::future::ready(Ok(Left { amount: budget.limit, resets: budget.now })))
-    }
-
-    fn reserve<'a>(&'a self, _: Budget<'a>, amount: u64) -> BoxFuture<'a, Result<Reservation, QuotaError>> {
-        Box::pin(std::future::ready(Ok(Reservation::new(amount, drop))))
     }
 }
 

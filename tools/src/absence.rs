@@ -1,7 +1,7 @@
 //! Why nothing came back: never collected, not in this window, or not under these filters. None of these is zero.
 
 use jiff::{SignedDuration, Timestamp};
-use sightline_model::{Dataset, Dim, Evidence, EvidenceRow, FactPath, Outcome, Quantity, Relation, TimeRange};
+use sightline_model::{Dataset, Dim, Evidence, EvidenceRow, FactPath, Quantity, Relation, TimeRange};
 use sightline_query::{MetricPart, Query, Shape};
 
 use crate::reading::{Content, Table, entity_key, evidence};
@@ -81,13 +81,7 @@ impl Missing {
             .say(" there in this window, but too sparse for a value of what was asked: too few samples to tell growth, or no observations")
             .cite(&id)
             .finish();
-        Ok(ToolOutput {
-            evidence: vec![found],
-            claims: vec![headline.clone()],
-            headline: Some(headline),
-            outcome: Some(Outcome::InsufficientData),
-            ..ToolOutput::default()
-        })
+        Ok(ToolOutput::no_data(vec![found], headline))
     }
 
     /// The answer, resting on what was empty and on the probes.
@@ -130,14 +124,7 @@ impl Missing {
             ),
         };
         let headline = found.iter().fold(sentence, |sentence, piece| sentence.cite(&piece.id)).finish();
-        Ok(ToolOutput {
-            evidence: found,
-            claims: vec![headline.clone()],
-            outcome: Some(Outcome::InsufficientData),
-            headline: Some(headline),
-            data_health: vec![health.to_owned()],
-            ..ToolOutput::default()
-        })
+        Ok(ToolOutput { data_health: vec![health.to_owned()], ..ToolOutput::no_data(found, headline) })
     }
 
     fn subject(&self, found: &[Evidence]) -> Sentence {

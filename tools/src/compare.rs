@@ -100,7 +100,7 @@ impl Tool for Compare {
     fn plan(&self, args: &Self::Args, context: &ToolContext<'_>, fetched: &[Fetched]) -> Result<Step, ToolError> {
         let measures = args.measures(context)?;
         let windows = match sides::windows(args, context, fetched)? {
-            Windows::Ask(queries) => return Ok(Step::Fetch(queries)),
+            Windows::Ask(queries) => return Ok(Step::fetch(queries)),
             Windows::NoEvent => return Ok(Step::Done),
             Windows::Known(windows) => windows,
         };
@@ -122,7 +122,7 @@ impl Tool for Compare {
             let queries = measures
                 .iter()
                 .flat_map(|measure| sides.iter().flat_map(move |rows| measure.queries(rows, &[], shape)));
-            return Ok(Step::Fetch(queries.collect()));
+            return Ok(Step::fetch(queries.collect()));
         }
         if read.iter().any(|f| f.result.truncated) {
             return Err(cut(context));
@@ -132,7 +132,7 @@ impl Tool for Compare {
             for (rows, side) in sides.iter().zip(halves(&read)) {
                 let missing = missing(measure, rows);
                 if side.iter().all(|f| f.result.rows.is_empty()) && missing.probed(fetched).is_empty() {
-                    return Ok(Step::Fetch(missing.probes(context)));
+                    return Ok(Step::fetch(missing.probes(context)));
                 }
             }
         }

@@ -133,7 +133,7 @@ impl Tool for FindEntities {
                 queries = args.kind.queries(context, &wanted, None)?;
             }
         }
-        Ok(if queries.is_empty() { Step::Done } else { Step::Fetch(queries) })
+        Ok(Step::fetch(queries))
     }
 
     fn interpret(

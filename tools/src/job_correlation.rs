@@ -16,7 +16,7 @@ mod whole;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use sightline_diagnosis::{diagnose, focus};
-use sightline_model::{Dataset, DraftClaim, Outcome};
+use sightline_model::{Dataset, Outcome};
 
 use crate::args::Instant;
 use crate::tool::{Fetched, Step, Tool, ToolContext, ToolError, ToolOutput};
@@ -55,7 +55,7 @@ impl Tool for JobCorrelation {
         let range = scope::asked(args, context)?;
         let rounds = fetched.iter().map(|f| f.round + 1).max().unwrap_or(0);
         if rounds == 0 {
-            return Ok(Step::Fetch(scope::queries(args, context, range)));
+            return Ok(Step::fetch(scope::queries(args, context, range)));
         }
         let Found::Scope(scope) = scope::read(args, context, fetched)? else { return Ok(Step::Done) };
         let queries = match rounds {
@@ -69,7 +69,7 @@ impl Tool for JobCorrelation {
             }
             _ => Vec::new(),
         };
-        Ok(if queries.is_empty() { Step::Done } else { Step::Fetch(queries) })
+        Ok(Step::fetch(queries))
     }
 
     fn interpret(
@@ -89,23 +89,10 @@ fn judged(context: &ToolContext<'_>, scope: &Scope, fetched: &[Fetched]) -> Resu
     let file = CaseFile::read(context, scope, fetched)?;
     let observations = file.observations(scope);
     let mut diagnosis = diagnose(&observations);
-    let mut claims: Vec<DraftClaim> = diagnosis.claims;
-    claims.extend(events::claims(&observations));
-    let mut data_health = file.notes.clone();
-    data_health.append(&mut diagnosis.data_health);
+    diagnosis.claims.extend(events::claims(&observations));
+    diagnosis.data_health.splice(0..0, file.notes.clone());
     let suggestions = suggestions(scope, diagnosis.outcome);
-    let output = ToolOutput {
-        claims,
-        causes: diagnosis.causes,
-        outcome: Some(diagnosis.outcome),
-        headline: Some(diagnosis.headline),
-        data_health,
-        next_steps: diagnosis.next_steps,
-        runbooks: diagnosis.runbooks,
-        choices: Vec::new(),
-        suggestions,
-        evidence: file.evidence(),
-    };
+    let output = ToolOutput { suggestions, evidence: file.evidence(), ..ToolOutput::from(diagnosis) };
     Ok(citing::keep_what_counts(output, read::always_shown))
 }
 

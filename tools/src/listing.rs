@@ -92,12 +92,12 @@ impl Listing {
                 shapes.push(count(self.count_by.clone()));
             }
             shapes.extend(self.step_shape(context));
-            return Ok(Step::Fetch(shapes.into_iter().map(|shape| self.query(shape)).collect()));
+            return Ok(Step::fetch(shapes.into_iter().map(|shape| self.query(shape)).collect()));
         }
         let missing = self.missing();
         let empty = rows_of(fetched).is_some_and(|rows| rows.result.rows.is_empty());
         if empty && missing.probed(fetched).is_empty() {
-            return Ok(Step::Fetch(missing.probes(context)));
+            return Ok(Step::fetch(missing.probes(context)));
         }
         Ok(Step::Done)
     }

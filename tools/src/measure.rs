@@ -377,7 +377,8 @@ impl Measure {
     }
 }
 
-fn step_ms(fetched: &Fetched) -> Option<u64> {
+/// The length of the steps of a series that was read; none for another shape.
+pub(crate) fn step_ms(fetched: &Fetched) -> Option<u64> {
     match &fetched.query.query().shape {
         Shape::Series { step_ms, .. } => Some(*step_ms),
         Shape::Samples { .. }

@@ -10,7 +10,7 @@ pub use asked::MetricRangeArgs;
 pub use derive::TransformArg;
 pub(crate) use facts::subject;
 
-use sightline_model::{Aggregation, Dataset, Dim, Entity, Evidence, EvidenceRow, Outcome, Series};
+use sightline_model::{Aggregation, Dataset, Dim, Entity, Evidence, EvidenceRow, Series};
 use sightline_query::{Align, Filter, Match, Query, Shape};
 
 use crate::absence::Missing;
@@ -43,17 +43,17 @@ impl Tool for MetricRange {
         };
         let read = last_read(fetched);
         if read.is_empty() {
-            return Ok(Step::Fetch(asked.queries(context, rows, 0)));
+            return Ok(Step::fetch(asked.queries(context, rows, 0)));
         }
         if read.iter().any(|f| f.result.truncated) && !asked.may_be_cut() {
             let tries = reads(fetched);
             let longer = matches!(asked.reading, Reading::Steps { step_ms: None, .. }) && tries < step::TARGETS.len();
-            return if longer { Ok(Step::Fetch(asked.queries(context, rows, tries))) } else { Err(asked.cut(context)) };
+            return if longer { Ok(Step::fetch(asked.queries(context, rows, tries))) } else { Err(asked.cut(context)) };
         }
         for (measure, part) in asked.parts(&read) {
             let missing = missing(measure, rows);
             if part.iter().all(|f| f.result.rows.is_empty()) && missing.probed(fetched).is_empty() {
-                return Ok(Step::Fetch(missing.probes(context)));
+                return Ok(Step::fetch(missing.probes(context)));
             }
         }
         Ok(Step::Done)
@@ -283,13 +283,7 @@ pub(crate) fn unknown_job(tool: &str, fetched: &[Fetched]) -> ToolOutput {
         )
         .cite(&id)
         .finish();
-    ToolOutput {
-        evidence: vec![found],
-        claims: vec![headline.clone()],
-        headline: Some(headline),
-        outcome: Some(Outcome::InsufficientData),
-        ..ToolOutput::default()
-    }
+    ToolOutput::no_data(vec![found], headline)
 }
 
 #[cfg(test)]

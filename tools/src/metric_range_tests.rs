@@ -1,5 +1,5 @@
 use serde_json::{Value, json};
-use sightline_model::{Cell, Dataset};
+use sightline_model::{Cell, Dataset, Outcome};
 use sightline_query::Query;
 
 use super::*;

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 use serde_json::Value;
-use sightline_model::{Dataset, Dim, EvidenceRow, FactPath, Outcome, Quantity, Relation, TimeRange};
+use sightline_model::{Dataset, Dim, EvidenceRow, FactPath, Quantity, Relation, TimeRange};
 use sightline_query::{Filter, Match, MetricPart, Order, Query, Shape};
 
 use crate::list_rows::{list_rows, text_of};
@@ -145,13 +145,7 @@ pub fn none_of_yours(tool: &str, jobs: &Fetched) -> ToolOutput {
         .compare(fact(&id, FactPath::Total), Relation::AtMost, Quantity::Constant(0.0))
         .cite(&id)
         .finish();
-    ToolOutput {
-        evidence: vec![found],
-        claims: vec![headline.clone()],
-        headline: Some(headline),
-        outcome: Some(Outcome::InsufficientData),
-        ..ToolOutput::default()
-    }
+    ToolOutput::no_data(vec![found], headline)
 }
 
 fn rows_of(dataset: Dataset, job: &str, more: Vec<Filter>, range: TimeRange, limit: u32) -> Query {

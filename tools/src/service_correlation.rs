@@ -47,13 +47,13 @@ impl Tool for ServiceCorrelation {
     fn plan(&self, args: &Self::Args, context: &ToolContext<'_>, fetched: &[Fetched]) -> Result<Step, ToolError> {
         let rounds = fetched.iter().map(|f| f.round + 1).max().unwrap_or(0);
         if rounds == 0 {
-            return Ok(Step::Fetch(inventory::queries(args, context)?));
+            return Ok(Step::fetch(inventory::queries(args, context)?));
         }
         let inventory = match inventory::read(args, context, fetched)? {
             Found::Inventory(inventory) => inventory,
             Found::Unknown(_) => {
                 let probes = if rounds == 1 { inventory::probes(args, context)? } else { Vec::new() };
-                return Ok(if probes.is_empty() { Step::Done } else { Step::Fetch(probes) });
+                return Ok(Step::fetch(probes));
             }
         };
         let mut queries = Vec::new();
@@ -63,7 +63,7 @@ impl Tool for ServiceCorrelation {
         if inventory.is_traced_or_measured() {
             queries.extend(services::queries(context, &inventory, rounds, fetched)?);
         }
-        Ok(if queries.is_empty() { Step::Done } else { Step::Fetch(queries) })
+        Ok(Step::fetch(queries))
     }
 
     fn interpret(

@@ -7,6 +7,7 @@ use schemars::JsonSchema;
 use serde::Deserialize as _;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+use sightline_diagnosis::Diagnosis;
 use sightline_model::{Candidate, Dataset, DraftCause, DraftClaim, Evidence, EvidenceId, Outcome, ResultSet};
 use sightline_query::{Catalogue, Query, ValidQuery};
 
@@ -57,6 +58,14 @@ pub enum Step {
     Done,
 }
 
+impl Step {
+    /// A round of these queries; the end where there are none to run, as when the asker may read nothing of them.
+    #[must_use]
+    pub fn fetch(queries: Vec<Query>) -> Self {
+        if queries.is_empty() { Self::Done } else { Self::Fetch(queries) }
+    }
+}
+
 /// What a tool found.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ToolOutput {
@@ -80,6 +89,36 @@ pub struct ToolOutput {
     pub choices: Vec<Candidate>,
     /// Questions that could come next.
     pub suggestions: Vec<String>,
+}
+
+impl ToolOutput {
+    /// There is nothing to say but that: what was looked at, and why nothing came of it.
+    pub(crate) fn no_data(evidence: Vec<Evidence>, headline: DraftClaim) -> Self {
+        Self {
+            evidence,
+            claims: vec![headline.clone()],
+            headline: Some(headline),
+            outcome: Some(Outcome::InsufficientData),
+            ..Self::default()
+        }
+    }
+}
+
+/// What a diagnosis says; the evidence it rests on is added by whoever fetched it.
+impl From<Diagnosis> for ToolOutput {
+    fn from(diagnosis: Diagnosis) -> Self {
+        let Diagnosis { outcome, headline, claims, causes, next_steps, runbooks, data_health } = diagnosis;
+        Self {
+            claims,
+            causes,
+            outcome: Some(outcome),
+            headline: Some(headline),
+            data_health,
+            next_steps,
+            runbooks,
+            ..Self::default()
+        }
+    }
 }
 
 /// The id of the n-th piece of evidence of an output, counted from 1.

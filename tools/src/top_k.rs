@@ -123,7 +123,7 @@ impl Tool for TopK {
         if read.is_empty() {
             let order = Order::from(args.order);
             // Every group is asked for, not the first k: the total and the rest can only be told from all of them.
-            return Ok(Step::Fetch(asked.measure.queries(&rows, &asked.group_by, |group_by, aggregation| {
+            return Ok(Step::fetch(asked.measure.queries(&rows, &asked.group_by, |group_by, aggregation| {
                 Shape::Rank { group_by, aggregation, order, limit: context.max_rows }
             })));
         }
@@ -132,7 +132,7 @@ impl Tool for TopK {
         }
         let missing = missing(&asked.measure, &rows);
         if read.iter().all(|f| f.result.rows.is_empty()) && missing.probed(fetched).is_empty() {
-            return Ok(Step::Fetch(missing.probes(context)));
+            return Ok(Step::fetch(missing.probes(context)));
         }
         Ok(Step::Done)
     }

@@ -2,10 +2,14 @@
 //!
 //! What one query may do is the guard's; what all questions of one asker may do together needs a memory, and that is here.
 
+mod unmetered;
+
 use std::time::Duration;
 
 use jiff::Timestamp;
 use sightline_model::{BoxFuture, Principal, TenantScope};
+
+pub use unmetered::Unmetered;
 
 /// What a day's budget is of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

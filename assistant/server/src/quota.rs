@@ -10,7 +10,6 @@ mod places;
 #[cfg(test)]
 mod quotas_tests;
 pub(crate) mod rate;
-mod unmetered;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -26,7 +25,6 @@ pub use self::ledger::LedgerError;
 use self::ledger::{Entry, Ledger, Reserved};
 use self::places::Places;
 use self::rate::Rates;
-pub use self::unmetered::Unmetered;
 
 /// How long a query waits for others of the same asker to end, besides the time that one of them may run. A query of ours takes tens of
 /// milliseconds, so one that waits this long stands behind several that are far too big.

@@ -44,6 +44,8 @@ mod halts_tests;
 #[cfg(test)]
 mod hosts_tests;
 #[cfg(test)]
+mod judged;
+#[cfg(test)]
 mod look_alikes_tests;
 #[cfg(test)]
 mod measurement_tests;

@@ -1,13 +1,12 @@
-//! Log lines in which a library, a switch or a scheduler says what happened to the job, by kind.
-//!
-//! The texts are those that NCCL, PyTorch's process group, the kernel and Slurm print; only their fixed parts are looked for, since the
-//! rest is free.
+//! Log lines in which a library, a switch or a scheduler says what happened to the job, by kind: what the table of log lines decodes,
+//! with who says it and of which collective.
 
 use jiff::Timestamp;
-use sightline_model::{Component, DraftClaim, Entity, Evidence};
+use sightline_model::{Component, DraftClaim};
 
+use crate::log_lines::decode_line;
 use crate::observation::Observations;
-use crate::sentence::Sentence;
+use crate::records::{Record, records};
 use crate::view::shift;
 
 /// What a line tells.
@@ -25,22 +24,19 @@ pub(crate) enum LineKind {
     NodeDown,
 }
 
-/// The fixed parts of the lines of each kind. The first that is found decides.
-const MARKS: [(&str, LineKind); 13] = [
-    ("Got async event : port error", LineKind::PortError),
-    ("Port: 1 Link DOWN", LineKind::PortError),
-    ("Link DOWN", LineKind::PortError),
-    ("Got completion with error", LineKind::TransferFailed),
-    ("Got completion from peer", LineKind::TransferFailed),
-    ("Watchdog caught collective operation timeout", LineKind::Watchdog),
-    ("Some NCCL operations have failed or timed out", LineKind::Watchdog),
-    ("DUE TO PREEMPTION", LineKind::Preempted),
-    ("reempted", LineKind::Preempted),
-    ("not responding, setting DOWN", LineKind::NodeDown),
-    ("DUE TO NODE FAILURE", LineKind::NodeDown),
-    ("status is now: NodeNotReady", LineKind::NodeDown),
-    ("marked down", LineKind::NodeDown),
-];
+impl LineKind {
+    /// The kind of a line that the table calls so; none for those that no check here asks for.
+    fn of(id: &str) -> Option<Self> {
+        match id {
+            "nccl-ib-port-error" | "ib-link-down" | "mlx5-cable" => Some(Self::PortError),
+            "nccl-ib-completion-12" | "nccl-ib-completion" => Some(Self::TransferFailed),
+            "nccl-watchdog" => Some(Self::Watchdog),
+            "scheduler-preempted" | "preempted" => Some(Self::Preempted),
+            "scheduler-node-fail" | "node-down" => Some(Self::NodeDown),
+            _ => None,
+        }
+    }
+}
 
 /// One line that concerns the job.
 #[derive(Clone, Debug)]
@@ -52,14 +48,13 @@ pub(crate) struct Line<'a> {
     pub(crate) rank: Option<String>,
     /// The number of the collective it speaks of, where the library counts them.
     pub(crate) collective: Option<u64>,
-    evidence: &'a Evidence,
-    row: usize,
+    record: Record<'a>,
 }
 
 impl Line<'_> {
     /// What it says.
     pub(crate) fn body(&self) -> &str {
-        self.evidence.rows.get(self.row).and_then(|row| row.fields.get("body")).map_or("", String::as_str)
+        self.record.body()
     }
 
     /// The node it comes from, as a component.
@@ -67,17 +62,9 @@ impl Line<'_> {
         Some(Component::from([("node".to_owned(), self.node?.to_owned())]))
     }
 
-    /// "The log of … has … at …".
+    /// What was written, where and when.
     pub(crate) fn claim(&self) -> DraftClaim {
-        let text = match self.node {
-            Some(_) => "The log of {node} has {line} at {at}.",
-            None => "The log has {line} at {at}.",
-        };
-        let mut sentence = Sentence::new(text);
-        if let Some(node) = self.node {
-            sentence = sentence.entity(self.evidence, &Entity::from([("node".to_owned(), node.to_owned())]));
-        }
-        sentence.quote("line", self.evidence, self.row, "body").row_time("at", self.evidence, self.row).claim()
+        self.record.claim()
     }
 }
 
@@ -86,22 +73,18 @@ const AFTER_MS: i64 = 120_000;
 
 /// The lines that concern the job, in order of time.
 pub(crate) fn lines<'a>(observations: &Observations<'a>) -> Vec<Line<'a>> {
-    let Some(evidence) = observations.logs else { return Vec::new() };
     let start = observations.job.start.min(observations.window.from());
     let end = shift(observations.window.to(), AFTER_MS);
-    let mut found: Vec<Line<'a>> = Vec::new();
-    for (row, line) in evidence.rows.iter().enumerate() {
-        let (Some(at), Some(body)) = (line.time, line.fields.get("body")) else { continue };
-        let field = |key: &str| line.entity.get(key).or_else(|| line.fields.get(key)).map(String::as_str);
-        let others = field("job").is_some_and(|job| job != observations.job.id);
-        if others || at < start || at >= end {
-            continue;
-        }
-        let Some((_, kind)) = MARKS.iter().find(|(mark, _)| body.contains(mark)) else { continue };
-        let node = line.entity.get("node").map(String::as_str);
-        let rank = field("rank").map(str::to_owned).or_else(|| rank_in(body));
-        found.push(Line { at, kind: *kind, node, rank, collective: number_after(body, "SeqNum="), evidence, row });
-    }
+    let mut found: Vec<Line<'a>> = records(observations.logs)
+        .filter(|record| start <= record.at && record.at < end)
+        .filter(|record| record.name("job").is_none_or(|job| job == observations.job.id))
+        .filter_map(|record| {
+            let kind = LineKind::of(&decode_line(record.body())?.id)?;
+            let rank = record.name("rank").map(str::to_owned).or_else(|| rank_in(record.body()));
+            let (node, collective) = (record.node(), number_after(record.body(), "SeqNum="));
+            Some(Line { at: record.at, kind, node, rank, collective, record })
+        })
+        .collect();
     found.sort_by_key(|l| l.at);
     found
 }

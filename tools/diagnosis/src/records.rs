@@ -30,6 +30,11 @@ impl<'a> Record<'a> {
         self.line.entity.get(key).or_else(|| self.line.fields.get(key)).map(String::as_str)
     }
 
+    /// The node it was written on.
+    pub(crate) fn node(&self) -> Option<&'a str> {
+        self.line.entity.get("node").map(String::as_str)
+    }
+
     /// What was written, where and when.
     pub(crate) fn claim(&self) -> DraftClaim {
         let node = self.line.entity.get("node");
@@ -47,7 +52,8 @@ impl<'a> Record<'a> {
     }
 }
 
-fn records<'a>(evidence: Option<&'a Evidence>) -> impl Iterator<Item = Record<'a>> {
+/// Every row of logs or events that has a time.
+pub(crate) fn records<'a>(evidence: Option<&'a Evidence>) -> impl Iterator<Item = Record<'a>> {
     let rows =
         evidence.into_iter().flat_map(|evidence| evidence.rows.iter().enumerate().map(move |row| (evidence, row)));
     rows.filter_map(|(evidence, (row, line))| Some(Record { at: line.time?, evidence, row, line }))

@@ -1,7 +1,7 @@
 //! The two sides: which windows, around which event, over which rows.
 
 use jiff::Timestamp;
-use sightline_model::{Dataset, Dim, Evidence, FactPath, Outcome, Quantity, Relation, TimeRange};
+use sightline_model::{Dataset, Dim, Evidence, FactPath, Quantity, Relation, TimeRange};
 use sightline_query::{Filter, Match, MetricPart, Order, Query, Shape};
 
 use crate::args::{FilterArg, filters, window};
@@ -108,13 +108,7 @@ pub(super) fn no_event(args: &CompareArgs, fetched: &[Fetched]) -> Result<ToolOu
         .compare(fact(&id, FactPath::Total), Relation::AtMost, Quantity::Constant(0.0))
         .cite(&id)
         .finish();
-    Ok(ToolOutput {
-        evidence: vec![found],
-        claims: vec![headline.clone()],
-        headline: Some(headline),
-        outcome: Some(Outcome::InsufficientData),
-        ..ToolOutput::default()
-    })
+    Ok(ToolOutput::no_data(vec![found], headline))
 }
 
 /// The rows of both sides, once it is known where a job ran.

@@ -50,11 +50,11 @@ pub(super) fn judged(
     let file = CaseFile::read(context, inventory, fetched)?;
     let observations = file.observations(inventory);
     let mut diagnosis = diagnose_service(&observations);
-    let mut data_health = file.notes.clone();
+    let mut notes = file.notes.clone();
     if inventory.name.is_empty() {
-        data_health.push("no service was named: all were looked at, beginning with what no other one calls".to_owned());
+        notes.push("no service was named: all were looked at, beginning with what no other one calls".to_owned());
     }
-    data_health.append(&mut diagnosis.data_health);
+    diagnosis.data_health.splice(0..0, notes);
     let vital: Vec<&str> = observations
         .series
         .iter()
@@ -69,19 +69,12 @@ pub(super) fn judged(
         .collect();
     let shown: Vec<String> = vital.into_iter().map(str::to_owned).collect();
     let output = ToolOutput {
-        claims: diagnosis.claims,
-        causes: diagnosis.causes,
-        outcome: Some(diagnosis.outcome),
-        headline: Some(diagnosis.headline),
-        data_health,
-        next_steps: diagnosis.next_steps,
-        runbooks: diagnosis.runbooks,
-        choices: Vec::new(),
         suggestions: vec![
             "which services had the highest latency?".to_owned(),
             "what was deployed in this window?".to_owned(),
         ],
         evidence: file.into_evidence(),
+        ..ToolOutput::from(diagnosis)
     };
     Ok(keep_what_counts(output, |evidence: &Evidence| shown.iter().any(|id| id == evidence.id.as_str())))
 }

@@ -199,23 +199,15 @@ pub(super) fn judged(
     {
         diagnosis.headline.citations.push(known);
     }
-    let mut data_health = file.notes.clone();
-    data_health.append(&mut diagnosis.data_health);
+    diagnosis.data_health.splice(0..0, file.notes.clone());
     let name = &inventory.name;
     let output = ToolOutput {
-        claims: diagnosis.claims,
-        causes: diagnosis.causes,
-        outcome: Some(diagnosis.outcome),
-        headline: Some(diagnosis.headline),
-        data_health,
-        next_steps: diagnosis.next_steps,
-        runbooks: diagnosis.runbooks,
-        choices: Vec::new(),
         suggestions: vec![
             format!("show the p95 time to first token of {name}"),
             format!("show the KV cache usage of {name}"),
         ],
         evidence: file.evidence(),
+        ..ToolOutput::from(diagnosis)
     };
     Ok(citing::keep_what_counts(output, |_| false))
 }

@@ -109,7 +109,7 @@ fn is_vocabulary(word: &Word<'_>) -> bool {
         lexicon::ASKS,
         lexicon::PLAIN,
         lexicon::SEEKS,
-        lexicon::FIELD,
+        lexicon::LIKE_NAMES,
     ];
     // A phrase's words are vocabulary too: `root cause`, `time to first token`.
     lists.iter().any(|list| list.iter().any(|phrase| phrase.split(' ').any(|part| part == word.folded)))

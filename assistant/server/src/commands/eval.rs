@@ -16,8 +16,8 @@ use tokio::sync::Mutex;
 use super::ask::choose_principal;
 use super::{CommandError, failed};
 use crate::config::Config;
-use crate::quota::Unmetered;
 use crate::stations::{Data, Recorded, Stations};
+use sightline_core::quota::Unmetered;
 
 /// One question about a recorded incident.
 #[derive(Clone, Debug)]

@@ -5,7 +5,8 @@ use sightline_model::{Entity, Evidence, EvidenceRow, Point, Series, TimeRange, U
 
 use super::*;
 use crate::diagnose::Diagnosis;
-use crate::worlds::{Judged, at, blank, check, claims, noise};
+use crate::judged::{Judged, check, claims};
+use crate::worlds::{at, blank, noise};
 
 const SERVICES: [&str; 4] = ["front", "cart", "catalog", "db"];
 

@@ -1,8 +1,8 @@
 //! One world a cause, and the look-alikes that must not be taken for it.
 
+use crate::judged::Judged;
 use crate::serving::signal::ServingSignal as S;
 use crate::serving::world::{World, verdict};
-use crate::worlds::Judged;
 
 /// The minute at which things begin: within the window.
 const T0: i64 = 200;

@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 use jiff::{SignedDuration, Timestamp};
 use sightline_model::{Component, Entity, Evidence, EvidenceRow, Point, Series, TimeRange};
 
+use crate::judged::{Judged, check, claims};
 use crate::serving::observation::{Grain, ServingObservations, ServingObserved, Span};
 use crate::serving::signal::{How, ServingSignal as S};
-use crate::worlds::{Judged, blank, check, claims, noise};
+use crate::worlds::{blank, noise};
 
 /// Minutes from the first of the near series; the window is the last hour of four.
 pub(crate) const NEAR: i64 = 240;

@@ -9,6 +9,7 @@ use sightline_query::{MetricPart, Shape};
 
 use crate::absence::distinct_rows;
 use crate::list_rows::list_rows;
+use crate::measure::step_ms;
 use crate::reading::{Content, derived, described, evidence, read_series};
 use crate::service_correlation::NAME;
 use crate::service_correlation::inventory::Inventory;
@@ -121,7 +122,7 @@ impl CaseFile {
                 continue;
             }
             let mut found = evidence(counts, NAME, self.next(), Content::Series(series));
-            found.aggregation = Some(described(Aggregation::Rate, step_of(counts)));
+            found.aggregation = Some(described(Aggregation::Rate, step_ms(counts)));
             found.unit = Unit::RequestsPerSecond;
             self.push(inventory, ServingSignal::Served, grain, span, found);
         }
@@ -282,17 +283,6 @@ impl CaseFile {
 /// The service as one, and its replicas apart.
 fn grains(inventory: &Inventory) -> [(Grain, Vec<Dim>); 2] {
     [(Grain::Service, Vec::new()), (Grain::Replicas, inventory.replicas.dims.clone())]
-}
-
-fn step_of(fetched: &Fetched) -> Option<u64> {
-    match &fetched.query.query().shape {
-        Shape::Series { step_ms, .. } => Some(*step_ms),
-        Shape::Samples { .. }
-        | Shape::Rank { .. }
-        | Shape::Rows { .. }
-        | Shape::Distinct { .. }
-        | Shape::LabelKeys { .. } => None,
-    }
 }
 
 /// Whether a result is of this source over this span.

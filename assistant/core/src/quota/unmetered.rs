@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use sightline_core::quota::{Budget, Left, NoPlace, Place, Quota, QuotaError, Reservation, TooManyQuestions};
+use super::{Budget, Left, NoPlace, Place, Quota, QuotaError, Reservation, TooManyQuestions};
 use sightline_model::{BoxFuture, Principal};
 
 /// Every question is in time, every place free, every budget whole.
