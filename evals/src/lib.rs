@@ -10,6 +10,7 @@ pub mod bench;
 pub mod diagnosed;
 pub mod guarded;
 pub mod isolation;
+pub mod questions;
 pub mod report;
 pub mod robust_z;
 pub mod run;

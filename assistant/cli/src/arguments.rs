@@ -257,6 +257,9 @@ pub(crate) struct AskArguments {
     /// Print the answer as one JSON document.
     #[arg(long)]
     json: bool,
+    /// Say on standard error how the offline planner read the question: marks, the reading and what it was held against.
+    #[arg(long)]
+    explain: bool,
     /// The question.
     #[arg(required = true, num_args = 1..)]
     question: Vec<String>,
@@ -264,8 +267,8 @@ pub(crate) struct AskArguments {
 
 impl From<AskArguments> for AskOptions {
     fn from(arguments: AskArguments) -> Self {
-        let AskArguments { bundle, principal, as_of, tz, conversation, json, question } = arguments;
-        Self { question: question.join(" "), bundle, principal, as_of, time_zone: tz, conversation, json }
+        let AskArguments { bundle, principal, as_of, tz, conversation, json, explain, question } = arguments;
+        Self { question: question.join(" "), bundle, principal, as_of, time_zone: tz, conversation, json, explain }
     }
 }
 

@@ -97,7 +97,7 @@ impl Answerer for Line {
     fn answer<'a>(&'a self, asked: Asked<'a>) -> BoxFuture<'a, Result<Answer, String>> {
         let Asked { bundle, text, principal, as_of, time_zone, without } = asked;
         Box::pin(async move {
-            let question = BundleQuestion { bundle, text, principal, as_of, time_zone, without };
+            let question = BundleQuestion { bundle, text, before: &[], principal, as_of, time_zone, without };
             self.0.answer(&question).await.map_err(|error| error.to_string())
         })
     }

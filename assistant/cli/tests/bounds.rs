@@ -312,6 +312,7 @@ async fn ask(line: &Bounded, principal: &str, text: &str) -> Result<sightline_mo
         id: QuestionId::new(UuidIds.next()),
         conversation_id: ConversationId::new(UuidIds.next()),
         text: text.to_owned(),
+        before: Vec::new(),
         principal: line.principal(principal),
         entrance: "test",
         as_of: end(),

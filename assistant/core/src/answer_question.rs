@@ -13,7 +13,7 @@ use crate::assistant::Assistant;
 use crate::digest::digest_answer;
 use crate::events::{Event, Events, PlannedCall};
 use crate::ground::Grounder;
-use crate::ports::{Ask, Draft, Gathered, NoOutput, PlannerError, ToolCall, Turn};
+use crate::ports::{Ask, Draft, Earlier, Gathered, NoOutput, PlannerError, ToolCall, Turn};
 use crate::quota::TooManyQuestions;
 use crate::records::{Ending, complete};
 use crate::renumber::renumber;
@@ -41,6 +41,8 @@ pub struct Question {
     pub conversation_id: ConversationId,
     /// The question, as typed.
     pub text: String,
+    /// The questions before it in its conversation, the oldest first.
+    pub before: Vec<Earlier>,
     /// Who asks; from a credential or a policy file.
     pub principal: Principal,
     /// Through which entrance.
@@ -124,7 +126,7 @@ async fn plan_run_ground(
 ) -> Result<Answer, AskError> {
     let started = assistant.clock.monotonic_ms();
     may_ask(assistant, question)?;
-    let ask = brief(question);
+    let ask = question.brief();
     let mut gathered: Vec<Gathered> = Vec::new();
     for _ in 0..MAX_TURNS {
         let plan = tracing::info_span!("planner", planner = assistant.planner.name());
@@ -221,12 +223,17 @@ fn may_ask(assistant: &Assistant, question: &Question) -> Result<(), AskError> {
     if decision.allowed() { Ok(()) } else { Err(AskError::MayNotAsk { reason: decision.reasons().join("; ") }) }
 }
 
-fn brief(question: &Question) -> Ask {
-    Ask {
-        text: question.text.clone(),
-        as_of: question.as_of,
-        time_zone: zone_name(&question.time_zone),
-        principal: question.principal.clone(),
+impl Question {
+    /// The question as a planner sees it.
+    #[must_use]
+    pub fn brief(&self) -> Ask {
+        Ask {
+            text: self.text.clone(),
+            before: self.before.clone(),
+            as_of: self.as_of,
+            time_zone: zone_name(&self.time_zone),
+            principal: self.principal.clone(),
+        }
     }
 }
 

@@ -1,16 +1,26 @@
 //! The offline planner: no model, no network. It reads the question, makes the calls, and hands their sentences on.
 //!
-//! Stages, each in a file of its own: words, time, reading (mark and classify, with the subject of what is unwell), plan (calls; `why` for
-//! causes), draft.
+//! Stages, each in a file of its own: words (normalise), time, entities, limits, anchor and reading (mark), features and classify (by rules of
+//! the lexicon), follow (what earlier questions make whole), resolve and windows (against what there is), plan (calls; `why` for causes),
+//! draft. What people say is data: `lexicon/*.toml`.
 
+mod anchor;
+mod classify;
 mod draft;
+mod entities;
+mod explain;
+mod features;
+mod follow;
 mod lexicon;
+mod limits;
 mod meaning;
 mod plan;
 mod reading;
+mod resolve;
 mod subject;
 mod time;
 mod why;
+mod windows;
 mod words;
 
 #[cfg(test)]
@@ -25,31 +35,65 @@ use std::sync::Arc;
 use jiff::tz::TimeZone;
 use sightline_model::BoxFuture;
 use sightline_query::Catalogue;
+use sightline_query::catalogue::Metric;
 
 use crate::ports::{Ask, Gathered, Planner, PlannerError, Turn};
+pub use explain::Explanation;
+use lexicon::Lexicon;
+pub use lexicon::LexiconFault;
 
 /// The built-in planner. It keeps nothing between turns: each turn is a function of the question and what was gathered.
 pub struct OfflinePlanner {
     catalogue: Arc<Catalogue>,
+    lexicon: Lexicon,
 }
 
 impl OfflinePlanner {
     /// A planner over this catalogue.
-    pub fn new(catalogue: Arc<Catalogue>) -> Self {
-        Self { catalogue }
+    ///
+    /// # Errors
+    /// When a word list that ships cannot be read.
+    pub fn new(catalogue: Arc<Catalogue>) -> Result<Self, LexiconFault> {
+        let lexicon = Lexicon::builtin(catalogue.metrics().flat_map(Metric::words))?;
+        Ok(Self { catalogue, lexicon })
+    }
+
+    /// How a question is read, as far as its words alone tell.
+    ///
+    /// # Errors
+    /// When the zone is not known, or a time expression has no meaning.
+    pub fn explain(&self, ask: &Ask) -> Result<Explanation, PlannerError> {
+        let zone = zone(ask)?;
+        match follow::read(ask, &self.lexicon, &self.catalogue, &zone) {
+            Ok(reading) => Ok(explain::explain(&reading)),
+            Err(fault) => Err(PlannerError::Failed { planner: "offline", reason: fault.reason }),
+        }
     }
 
     fn turn(&self, ask: &Ask, gathered: &[Gathered]) -> Result<Turn, PlannerError> {
-        let zone = TimeZone::get(&ask.time_zone).map_err(|error| PlannerError::Failed {
-            planner: "offline",
-            reason: format!("the zone `{}` is not known here ({error}); use an IANA name", ask.time_zone),
-        })?;
-        let reading = match reading::read(&ask.text, &self.catalogue, ask.as_of, &zone) {
+        let zone = zone(ask)?;
+        let reading = match follow::read(ask, &self.lexicon, &self.catalogue, &zone) {
             Ok(reading) => reading,
-            Err(fault) => return Ok(Turn::Draft(Box::new(draft::time_fault(&fault)))),
+            Err(fault) => return Ok(Turn::Draft(Box::new(draft::time_fault(&ask.text, &fault)))),
         };
-        Ok(plan::next(ask, &zone, &reading, &self.catalogue, gathered))
+        let shown = reading.zone.clone().unwrap_or(zone);
+        let stage = plan::Stage {
+            ask,
+            zone: &shown,
+            reading: &reading,
+            catalogue: &self.catalogue,
+            lexicon: &self.lexicon,
+            gathered,
+        };
+        Ok(plan::next(&stage))
     }
+}
+
+fn zone(ask: &Ask) -> Result<TimeZone, PlannerError> {
+    TimeZone::get(&ask.time_zone).map_err(|error| PlannerError::Failed {
+        planner: "offline",
+        reason: format!("the zone `{}` is not known here ({error}); use an IANA name", ask.time_zone),
+    })
 }
 
 impl Planner for OfflinePlanner {

@@ -2,7 +2,9 @@
 
 use jiff::Timestamp;
 use serde_json::Value;
-use sightline_model::{AskedRange, BoxFuture, Candidate, DraftCause, DraftClaim, Outcome, Principal};
+use sightline_model::{
+    Answer, AskedRange, BoxFuture, Candidate, CauseStatus, DraftCause, DraftClaim, Outcome, Principal,
+};
 use sightline_tools::ToolOutput;
 
 /// The clock. Core never reads one itself.
@@ -28,8 +30,33 @@ pub struct Ask {
     pub as_of: Timestamp,
     /// The asker's zone, an IANA name.
     pub time_zone: String,
+    /// The questions before it in its conversation, the oldest first.
+    pub before: Vec<Earlier>,
     /// Who asks: to know which tenants and datasets can come up, never to set them.
     pub principal: Principal,
+}
+
+/// An earlier question of the conversation, and what its answer was about.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Earlier {
+    /// The question, as typed.
+    pub text: String,
+    /// What its answer was about first: dimensions with their values.
+    pub focus: Vec<(String, String)>,
+}
+
+impl Earlier {
+    /// A question with what its answer was about: the component of its first supported cause, else the first thing that its evidence names.
+    #[must_use]
+    pub fn of(answer: &Answer) -> Self {
+        let caused = answer.causes.iter().filter(|cause| cause.status == CauseStatus::Supported);
+        let component = caused.flat_map(|cause| &cause.components).next();
+        let rows = answer.evidence.iter().flat_map(|piece| piece.rows.iter().map(|row| &row.entity));
+        let series = answer.evidence.iter().flat_map(|piece| piece.series.iter().map(|series| &series.entity));
+        let named = component.or_else(|| rows.chain(series).find(|entity| !entity.is_empty()));
+        let focus = named.into_iter().flatten().map(|(key, value)| (key.clone(), value.clone())).collect();
+        Self { text: answer.question.clone(), focus }
+    }
 }
 
 /// A call a planner wants made. The arguments are untrusted JSON.

@@ -9,6 +9,7 @@ pub mod engine;
 pub mod eval;
 pub mod incident;
 pub mod policy;
+pub mod questions;
 pub mod serve;
 pub mod token;
 

@@ -30,4 +30,5 @@ pub use answers::{
 pub use audit_watch::WatchedAudit;
 pub use config::{Config, ConfigError, Flags};
 pub use identity::{Identity, IdentityError, IdentityStore, NewToken, Token, TokenOrder, TokenState};
-pub use sightline_model::{Answer, BoxFuture};
+pub use sightline_core::{Earlier, render_text};
+pub use sightline_model::{Answer, BoxFuture, Outcome};

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use jiff::{Timestamp, ToSpan as _};
 use sightline_audit::SqliteAudit;
-use sightline_core::offline::OfflinePlanner;
+use sightline_core::offline::{LexiconFault, OfflinePlanner};
 use sightline_core::{Assistant, Clock};
 use sightline_engine::native::DatabaseName;
 use sightline_engine::{
@@ -71,6 +71,9 @@ pub enum OpenError {
     /// The audit log cannot be used.
     #[error(transparent)]
     Audit(#[from] AuditLogError),
+    /// The planner's word lists cannot be read.
+    #[error(transparent)]
+    Lexicon(#[from] LexiconFault),
     /// The ledger of daily budgets cannot be used.
     #[error(transparent)]
     Ledger(#[from] LedgerError),
@@ -172,7 +175,7 @@ impl Stations {
             engine: Arc::new(rows.engine),
             quota: Arc::new(Quotas::open(&config.data_dir, Arc::clone(&clock))?),
             audit: Arc::clone(&audit) as _,
-            planner: Box::new(OfflinePlanner::new(Arc::clone(&catalogue))),
+            planner: Box::new(OfflinePlanner::new(Arc::clone(&catalogue))?),
             catalogue,
             tenants: rows.tenants,
             clock,

@@ -25,5 +25,5 @@ pub use export::{export_database, export_rows};
 pub use load::load_bundle;
 pub use reset::{clear_jobs, drop_database};
 pub use rows::{insert_encoded, insert_rows, insert_stream};
-pub use shift::{SeriesShift, series_shifts};
+pub use shift::{SeriesShift, recorded_number, series_shifts};
 pub use summary::{LoadedBundle, clusters, latest, list_bundles, tenants};

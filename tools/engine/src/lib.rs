@@ -25,7 +25,7 @@ pub use front::{CredentialSource, EngineOptions, EngineProcessError, FrontLimits
 pub use ingest::{
     EncodedRows, IngestError, LoadedBundle, RowEncoder, Scope, SeriesShift, clear_jobs, clusters, drop_database,
     export_database, export_rows, insert_encoded, insert_rows, insert_stream, latest, list_bundles, load_bundle,
-    series_shifts, tenants,
+    recorded_number, series_shifts, tenants,
 };
 pub use kernel_log::{KernelLogSource, read_kernel_log};
 pub use remote::{AdminSql, role_name};

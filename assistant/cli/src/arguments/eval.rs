@@ -13,6 +13,24 @@ pub(crate) enum EvalSubcommand {
     ///
     /// The exit code is 0 whatever the scores, and 1 when a question could not be asked or there is none.
     Run(RunArguments),
+    /// Ask labelled questions of the demo fleet, and say per class how they were understood.
+    Questions(QuestionsArguments),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct QuestionsArguments {
+    /// The folder of the labelled questions, one file a class; the repository has them in `evals/questions/`.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) dir: PathBuf,
+    /// Write every question with its calls and faults there, as one JSON document.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) json: Option<PathBuf>,
+    /// Ask those only whose id holds this.
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) only: Option<String>,
+    /// Ask one in so many.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) every: u64,
 }
 
 #[derive(Debug, Args)]

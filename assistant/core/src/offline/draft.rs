@@ -38,9 +38,16 @@ pub(super) fn call_failed(sentence: &str, time_range: Option<AskedRange>) -> Dra
     Draft { time_range, ..plain(Outcome::Refused, &format!("This could not be read: {sentence}.")) }
 }
 
-/// A time expression has no meaning here.
-pub(super) fn time_fault(fault: &TimeFault) -> Draft {
-    plain(Outcome::InsufficientData, &fault.reason)
+/// A time expression has no meaning here, or more than one.
+pub(super) fn time_fault(text: &str, fault: &TimeFault) -> Draft {
+    match &fault.readings {
+        Some((typed, readings)) => {
+            let choice =
+                |reading: &String| Candidate { label: reading.clone(), question: text.replacen(typed, reading, 1) };
+            clarify(&fault.reason, readings.iter().map(choice).collect())
+        }
+        None => plain(Outcome::InsufficientData, &fault.reason),
+    }
 }
 
 /// A draft that is one plain sentence.
@@ -61,17 +68,31 @@ pub(super) fn cannot_yet() -> Draft {
     Draft { suggestions: EXAMPLES.map(str::to_owned).to_vec(), ..plain(Outcome::Refused, sentence) }
 }
 
-/// Log lines or events of a job were asked for.
-pub(super) fn not_by_job() -> Draft {
-    let sentence =
-        "Log lines and events are looked up by node, GPU, service or cluster, not by job; name one of those.";
-    plain(Outcome::Refused, sentence)
-}
-
 /// The question commands a change.
 pub(super) fn read_only() -> Draft {
     let sentence = "Sightline only reads and changes nothing; it can show what such a decision should rest on.";
     Draft { suggestions: EXAMPLES.map(str::to_owned).to_vec(), ..plain(Outcome::Refused, sentence) }
+}
+
+/// Something that is nobody's to read was asked for, or the rules ordered away.
+pub(super) fn forbidden() -> Draft {
+    let sentence = "I answer from telemetry only, and only from what you may see; secrets, other people's questions and other tenants' data are not \
+                    mine to show, and nothing in a question changes that.";
+    Draft { suggestions: EXAMPLES.map(str::to_owned).to_vec(), ..plain(Outcome::Refused, sentence) }
+}
+
+/// The question is SQL.
+pub(super) fn no_sql() -> Draft {
+    let sentence = "I take questions in plain words and run no SQL that is typed or pasted; ask, for example, for the metric, the node and the time.";
+    Draft { suggestions: EXAMPLES.map(str::to_owned).to_vec(), ..plain(Outcome::Refused, sentence) }
+}
+
+/// What can be asked.
+pub(super) fn abilities() -> Draft {
+    let sentence = "I answer questions about your clusters from their telemetry: why a training job or a service is slow or failed and which GPU or \
+                    node is to blame, the value of any metric over time, rankings, limits and how long they were passed, counts, comparisons of times, \
+                    jobs and nodes, log lines, Xids, alerts and deploys, idle GPUs, jobs by owner and state, and what a metric or an Xid means. I only read.";
+    Draft { suggestions: EXAMPLES.map(str::to_owned).to_vec(), ..plain(Outcome::Answered, sentence) }
 }
 
 /// The question names a tenant that is not the asker's. The words are the same whether or not there is one of that name.

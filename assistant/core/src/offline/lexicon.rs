@@ -1,140 +1,181 @@
-//! Words that tell question classes apart, as data.
+//! The words of the planner, as data: `lexicon/*.toml` holds what people say, by what it tells.
 
-mod names;
-mod unwell;
+mod phrases;
+mod rules;
 
-pub(super) use names::{JOB, LEADS, LIKE_NAMES, PLACES, PLAIN, SERVICE};
-pub(super) use unwell::{MOVED, SEEKS, SLOW, UNWELL};
+use std::collections::{BTreeMap, BTreeSet};
 
-/// Asks to be shown something.
-pub(super) const SHOWS: &[&str] =
-    &["show", "list", "plot", "graph", "give", "get", "compare", "top", "display", "print", "rank"];
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
 
-/// Ranking, largest first.
-pub(super) const MOST: &[&str] = &[
-    "top",
-    "highest",
-    "most",
-    "largest",
-    "biggest",
-    "greatest",
-    "hottest",
-    "warmest",
-    "busiest",
-    "maximum of all",
-    "max of all",
-    "worst",
-];
+pub(super) use phrases::Phrases;
+pub(super) use rules::Rule;
 
-/// Ranking, smallest first.
-pub(super) const LEAST: &[&str] = &["lowest", "least", "smallest", "coolest", "coldest", "bottom", "idlest"];
+use super::words::fold;
 
-/// Ranking words that name their metric, by canonical id.
-pub(super) const RANKS_BY: &[(&str, &str)] = &[
-    ("hottest", "gpu_temperature"),
-    ("warmest", "gpu_temperature"),
-    ("coolest", "gpu_temperature"),
-    ("coldest", "gpu_temperature"),
-    ("busiest", "gpu_utilization"),
-    ("idlest", "gpu_utilization"),
-];
+/// A file of words that cannot be read: a fault of the build, not of the question.
+#[derive(Debug, thiserror::Error)]
+#[error("the word list `{file}` cannot be read: {reason}")]
+pub struct LexiconFault {
+    file: &'static str,
+    reason: String,
+}
 
-/// Two windows side by side.
-pub(super) const COMPARE: &[&str] =
-    &["compare", "compared", "comparison", "versus", "vs", "than", "differ", "difference", "changed", "change"];
+/// Declares a file of word lists: a struct with one field a list, each documented in the file itself.
+macro_rules! lists {
+    ($(#[doc = $doc:literal] $name:ident { $($list:ident,)* })*) => {
+        $(
+            #[doc = $doc]
+            #[derive(Debug, Deserialize)]
+            #[serde(deny_unknown_fields)]
+            pub(super) struct $name { $(pub(super) $list: Phrases,)* }
 
-/// The window before the one that was named.
-pub(super) const BEFORE: &[&str] = &[
-    "the day before",
-    "the hour before",
-    "the week before",
-    "the same time before",
-    "before that",
-    "previous",
-    "the previous day",
-    "the previous hour",
-    "the one before",
-    "prior",
-];
+            impl $name {
+                /// Each list with its name.
+                pub(super) fn named(&self) -> Vec<(&'static str, &Phrases)> {
+                    vec![$((stringify!($list), &self.$list),)*]
+                }
+            }
+        )*
+    };
+}
 
-/// Asks for a number over a window.
-pub(super) const VALUE: &[&str] = &[
-    "what was",
-    "what is",
-    "what were",
-    "what are",
-    "show",
-    "show me",
-    "plot",
-    "graph",
-    "how hot",
-    "how much",
-    "how high",
-    "how low",
-    "how fast",
-    "how many",
-    "how full",
-    "how busy",
-    "value",
-    "values",
-    "give me",
-    "tell me",
-    "get",
-];
+lists! {
+    /// What kind of question it is.
+    What {
+        shows, most, least, compare, before, value, logs, xid, events, writes, yes_or_no, asks, why, how_many, when, how_long, idle, held,
+        all_well, abilities, exists, finds, trend, each_side, polite,
+    }
+    /// That something is not as it should be.
+    Unwell { slow, unwell, seeks, moved, }
+    /// What a question may be about.
+    Names { like_names, service, places, leads, plain, job, jobs, people, mine, common, }
+    /// What something means.
+    Meaning { defines, means, how_can, what_to_do, field, of_something, }
+    /// What is refused, and what is outside.
+    Refused { secrets, others, orders, sql, off_topic, }
+    /// What only an earlier question makes whole.
+    Follows { leads_on, pronouns, others_of, again, sole, in_zone, }
+}
 
-/// Which aggregation a word asks for.
-pub(super) const AGGREGATION: &[(&str, &str)] = &[
-    ("average", "avg"),
-    ("avg", "avg"),
-    ("mean", "avg"),
-    ("maximum", "max"),
-    ("max", "max"),
-    ("peak", "max"),
-    ("minimum", "min"),
-    ("min", "min"),
-    ("median", "p50"),
-    ("p50", "p50"),
-    ("p90", "p90"),
-    ("p95", "p95"),
-    ("p99", "p99"),
-    ("total", "sum"),
-    ("sum", "sum"),
-    ("latest", "last"),
-    ("last value", "last"),
-];
+/// Words that stand for something of the tools.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct StandsFor {
+    /// Ranking words that name their metric.
+    pub(super) ranks_by: BTreeMap<String, String>,
+    /// Aggregations.
+    pub(super) aggregation: BTreeMap<String, String>,
+    /// Kinds of events.
+    pub(super) event_kinds: BTreeMap<String, String>,
+    /// Words for more and less, by comparison.
+    pub(super) limits: BTreeMap<String, String>,
+    /// States of a job.
+    pub(super) states: BTreeMap<String, String>,
+    /// Numbers in words.
+    pub(super) numbers: BTreeMap<String, f64>,
+    /// Kinds of things, in the singular and the plural.
+    pub(super) kinds: BTreeMap<String, String>,
+    /// Metrics by words that need a word beside them.
+    pub(super) metrics: BTreeMap<String, String>,
+    /// Words that several metrics go by.
+    pub(super) several: BTreeMap<String, Vec<String>>,
+    /// Severities of log lines.
+    pub(super) severities: BTreeMap<String, String>,
+    /// Log lines by what people call them.
+    pub(super) lines: BTreeMap<String, String>,
+    /// Short forms.
+    pub(super) short: BTreeMap<String, String>,
+}
 
-/// Asks for log lines.
-pub(super) const LOGS: &[&str] =
-    &["log", "logs", "log lines", "dmesg", "kernel messages", "kernel log", "xid", "xids", "sxid"];
+/// All words.
+#[derive(Debug)]
+pub(super) struct Lexicon {
+    pub(super) what: What,
+    pub(super) unwell: Unwell,
+    pub(super) names: Names,
+    pub(super) meaning: Meaning,
+    pub(super) refused: Refused,
+    pub(super) follows: Follows,
+    pub(super) stands_for: StandsFor,
+    pub(super) rules: Vec<Rule>,
+    vocabulary: BTreeSet<String>,
+}
 
-/// Asks for Xid lines among them.
-pub(super) const XID: &[&str] = &["xid", "xids", "sxid"];
+impl Lexicon {
+    /// The words that ship, with these more: the words by which metrics go.
+    pub(super) fn builtin<'a>(more: impl Iterator<Item = &'a str>) -> Result<Self, LexiconFault> {
+        let mut lexicon = Self {
+            what: file("what.toml", include_str!("lexicon/what.toml"))?,
+            unwell: file("unwell.toml", include_str!("lexicon/unwell.toml"))?,
+            names: file("names.toml", include_str!("lexicon/names.toml"))?,
+            meaning: file("meaning.toml", include_str!("lexicon/meaning.toml"))?,
+            refused: file("refused.toml", include_str!("lexicon/refused.toml"))?,
+            follows: file("follows.toml", include_str!("lexicon/follows.toml"))?,
+            stands_for: file("stands_for.toml", include_str!("lexicon/stands_for.toml"))?,
+            rules: rules::parse(include_str!("lexicon/rules.toml"))
+                .map_err(|reason| LexiconFault { file: "rules.toml", reason })?,
+            vocabulary: BTreeSet::new(),
+        };
+        let mut vocabulary: BTreeSet<String> = super::time::VOCABULARY.iter().map(|word| (*word).to_owned()).collect();
+        vocabulary.extend(lexicon.lists().flat_map(|(_, list)| list.words().map(str::to_owned)));
+        let short = &lexicon.stands_for;
+        for table in [&short.ranks_by, &short.event_kinds, &short.limits, &short.states, &short.kinds, &short.metrics] {
+            vocabulary.extend(table.keys().flat_map(|phrase| phrase.split(' ')).map(str::to_owned));
+        }
+        vocabulary.extend(short.numbers.keys().cloned());
+        vocabulary.extend(short.several.keys().flat_map(|phrase| phrase.split(' ')).map(str::to_owned));
+        vocabulary.extend(more.flat_map(|phrase| fold(phrase).split(' ').map(str::to_owned).collect::<Vec<_>>()));
+        lexicon.vocabulary = vocabulary;
+        Ok(lexicon)
+    }
 
-/// Asks for events.
-pub(super) const EVENTS: &[&str] =
-    &["event", "events", "alert", "alerts", "deploys", "deployments", "driver upgrades", "maintenance"];
+    /// Every list with its name; a rule may ask for any of them.
+    pub(super) fn lists(&self) -> impl Iterator<Item = (&'static str, &Phrases)> {
+        let files = [
+            self.what.named(),
+            self.unwell.named(),
+            self.names.named(),
+            self.meaning.named(),
+            self.refused.named(),
+            self.follows.named(),
+        ];
+        files.into_iter().flatten()
+    }
 
-/// Kinds of events by the word that asks for them.
-pub(super) const EVENT_KINDS: &[(&str, &str)] = &[
-    ("alert", "alert"),
-    ("alerts", "alert"),
-    ("deploys", "deploy"),
-    ("deployments", "deploy"),
-    ("driver upgrades", "driver_upgrade"),
-    ("maintenance", "maintenance"),
-];
+    /// Whether a word is one of the words that questions are made of.
+    pub(super) fn knows(&self, folded: &str) -> bool {
+        self.vocabulary.contains(folded)
+    }
 
-/// Asks for a change of the world. Sightline only reads.
-pub(super) const WRITES: &[&str] = &[
-    "restart", "reboot", "kill", "delete", "drain", "cordon", "reset", "cancel", "stop", "scale", "deploy", "rollback",
-    "drop", "insert", "update", "patch", "upgrade", "evict", "requeue", "resubmit",
-];
+    /// The word that was meant by one that is no word: the only one so close to it. Short words are left alone, and so are first letters,
+    /// which people rarely miss.
+    pub(super) fn spelled(&self, folded: &str) -> Option<&str> {
+        let letters = folded.chars().count();
+        let slips = match letters {
+            0..=3 => return None,
+            4..=7 => 1,
+            _ => 2,
+        };
+        if self.knows(folded) || !folded.chars().all(|c| c.is_ascii_lowercase()) {
+            return None;
+        }
+        let first = folded.get(..1)?;
+        let near = self.vocabulary.range(first.to_owned()..).take_while(|word| word.starts_with(first));
+        let near = near.filter(|word| word.len() >= 4 && word.len().abs_diff(folded.len()) <= slips);
+        let mut near: Vec<(usize, &str)> = near
+            .map(|word| (strsim::osa_distance(folded, word), word.as_str()))
+            .filter(|(distance, _)| *distance <= slips)
+            .collect();
+        near.sort_unstable();
+        match near.as_slice() {
+            [(_, only)] => Some(only),
+            [(best, word), (second, _), ..] if best < second => Some(word),
+            _ => None,
+        }
+    }
+}
 
-/// A question that begins so wants a yes or a no.
-pub(super) const YES_OR_NO: &[&str] = &["was", "is", "were", "are", "did", "does", "do", "has", "have", "had"];
-
-/// Words that ask rather than command; a write word behind one of these is asked about, not commanded.
-pub(super) const ASKS: &[&str] = &[
-    "why", "what", "when", "which", "who", "how", "did", "does", "do", "was", "is", "were", "are", "show", "list",
-    "has", "have",
-];
+fn file<T: DeserializeOwned>(file: &'static str, text: &str) -> Result<T, LexiconFault> {
+    toml::from_str(text).map_err(|error| LexiconFault { file, reason: error.to_string() })
+}

@@ -8,161 +8,39 @@ use sightline_model::{AskedRange, Outcome, TimeRange};
 use sightline_tools::ToolOutput;
 
 use super::draft;
-use super::lexicon;
+use super::lexicon::Lexicon;
 use super::plan::{finish, metric_arguments, output, window, with_window};
 use super::reading::{MetricMention, Reading};
 use super::time::asked;
 use super::words::{Word, any, at, find};
 use crate::ports::{Ask, Draft, Gathered, ToolCall, Turn};
 
-/// Asks what something is.
-const DEFINES: &[&str] = &[
-    "what does",
-    "what do",
-    "meaning of",
-    "mean by",
-    "difference between",
-    "differ from",
-    "explain",
-    "define",
-    "definition of",
-];
-/// What such a question goes on with; `what does job J7 do` is none.
-const MEANS: &[&str] = &[
-    "mean",
-    "means",
-    "meaning",
-    "measure",
-    "measures",
-    "stand for",
-    "indicate",
-    "count",
-    "difference",
-    "differ",
-    "explain",
-    "define",
-    "definition",
-];
-/// Asks how something can be that looks like a contradiction.
-const HOW_CAN: &[&str] = &[
-    "why can",
-    "why could",
-    "why might",
-    "why may",
-    "why would",
-    "how can",
-    "how could",
-    "is it normal",
-    "is it possible",
-];
-/// Asks what to do.
-const WHAT_TO_DO: &[&str] = &[
-    "runbook",
-    "playbook",
-    "what to do",
-    "what should i do",
-    "what do i do",
-    "how do i",
-    "how to",
-    "how should i",
-    "should i use",
-    "should we use",
-    "which is better",
-    "which metric",
-];
-/// Words of this field: a question that has none of them is about something else.
-const FIELD: &[&str] = &[
-    "gpu",
-    "gpus",
-    "xid",
-    "xids",
-    "sxid",
-    "nvlink",
-    "nvswitch",
-    "nccl",
-    "cuda",
-    "dcgm",
-    "throttle",
-    "throttling",
-    "clock",
-    "bit",
-    "metric",
-    "metrics",
-    "sm",
-    "tensor",
-    "utilization",
-    "utilisation",
-    "util",
-    "ecc",
-    "remap",
-    "remapped",
-    "hbm",
-    "pcie",
-    "infiniband",
-    "rdma",
-    "roce",
-    "kv",
-    "cache",
-    "prefix",
-    "ttft",
-    "itl",
-    "prefill",
-    "decode",
-    "preemption",
-    "preemptions",
-    "vllm",
-    "sglang",
-    "queue",
-    "checkpoint",
-    "straggler",
-    "stragglers",
-    "driver",
-    "exporter",
-    "dcgm-exporter",
-    "fabric",
-    "mig",
-    "mfu",
-    "oom",
-    "memory",
-    "node",
-    "job",
-    "drain",
-    "collective",
-    "power",
-    "data",
-    "loader",
-    "dataloader",
-    "storage",
-    "runbook",
-    "latency",
-];
-/// What makes a plain `what is …` one about a value: somebody's, or at some time.
-const OF_SOMETHING: &[&str] =
-    &["of", "on", "for", "at", "in", "now", "node", "job", "cluster", "service", "model", "average", "max"];
 /// A choice between two things is short; a longer question with `or` in it is something else.
 const MAX_CHOICE: usize = 8;
 /// So many metrics of the entry are read for the thing that is named.
 const MAX_SERIES: usize = 3;
 
 /// Whether the question is one about meaning.
-pub(super) fn asks(words: &[Word<'_>], has_metric: bool, has_job: bool, times: usize) -> bool {
+pub(super) fn asks(words: &[Word<'_>], lexicon: &Lexicon, has_metric: bool, has_job: bool, times: usize) -> bool {
+    let (meaning, start) = (&lexicon.meaning, super::classify::begins(words, lexicon));
+    let said = words.get(start..).unwrap_or_default();
     let code = find(words, "xid").or_else(|| find(words, "sxid")).and_then(|place| words.get(place + 1));
     let has_code = code.is_some_and(|word| word.folded.chars().all(|c| c.is_ascii_digit()));
     let has_mask = words.iter().any(|word| word.folded.starts_with("0x"));
     let of_field =
-        has_metric || has_code || has_mask || any(words, FIELD) || words.iter().any(|w| w.folded.contains('_'));
+        has_metric || has_code || has_mask || meaning.field.any(words) || words.iter().any(|w| w.folded.contains('_'));
     if !of_field {
         return false;
     }
-    let begins = |phrases: &[&str]| phrases.iter().any(|phrase| at(words, 0, phrase));
+    let begins = |phrases: &[&str]| phrases.iter().any(|phrase| at(said, 0, phrase));
     // "and what does it mean" asks the same as "what does it mean".
-    if any(words, DEFINES) && any(words, MEANS) {
+    if meaning.defines.any(words) && meaning.means.any(words) {
         return true;
     }
-    if any(words, HOW_CAN) && (begins(HOW_CAN) || !has_job) {
+    if meaning.how_can.any(words) && (meaning.how_can.begin(said) || !has_job) {
         return true;
     }
-    if any(words, WHAT_TO_DO) {
+    if meaning.what_to_do.any(words) {
         return true;
     }
     let plain = begins(&["what is", "what are", "what's"]);
@@ -170,9 +48,9 @@ pub(super) fn asks(words: &[Word<'_>], has_metric: bool, has_job: bool, times: u
         return true;
     }
     // `why are requests slow` names a metric as well, and is no question about it.
-    let own = has_job || times > 0 || any(words, OF_SOMETHING) || any(words, lexicon::SLOW);
+    let own = has_job || times > 0 || meaning.of_something.any(words) || lexicon.unwell.slow.any(words);
     // `what is SM activity`, but not `what is the SM clock`, which asks for its value.
-    if plain && has_metric && !own && words.get(2).is_none_or(|word| word.folded != "the") {
+    if plain && has_metric && !own && said.get(2).is_none_or(|word| word.folded != "the") {
         return true;
     }
     // `why does utilisation show 100 % when nothing runs`: of no job or node.
@@ -185,7 +63,11 @@ pub(super) fn asks(words: &[Word<'_>], has_metric: bool, has_job: bool, times: u
 /// Looks it up; then, where something is named, reads its series; then says both.
 pub(super) fn next(ask: &Ask, zone: &TimeZone, reading: &Reading, gathered: &[Gathered]) -> Turn {
     let Some(found) = output(gathered, "search_runbooks") else {
-        let search = ToolCall { tool: "search_runbooks".to_owned(), arguments: json!({ "query": ask.text }) };
+        let mut arguments = json!({ "query": ask.text });
+        if let Some(xid) = xid(&ask.text) {
+            super::plan::set(&mut arguments, "xid", json!(xid));
+        }
+        let search = ToolCall { tool: "search_runbooks".to_owned(), arguments };
         let mut calls = vec![search];
         // When a job ran has to be known before its series can be read.
         if let (Some(job), true) = (named_job(reading), reading.times.is_empty()) {
@@ -211,9 +93,23 @@ pub(super) fn next(ask: &Ask, zone: &TimeZone, reading: &Reading, gathered: &[Ga
     if calls.is_empty() { finish(draft::from_output(found, None)) } else { Turn::Calls(calls) }
 }
 
+/// The number of an Xid that is asked about.
+fn xid(text: &str) -> Option<u32> {
+    let words = super::words::words(text);
+    words.iter().enumerate().find_map(|(place, word)| {
+        let glued = word.folded.strip_prefix("xid").filter(|rest| !rest.is_empty());
+        let number = match glued {
+            Some(rest) => rest.trim_start_matches(['-', '_', ':', '#']),
+            None if word.folded == "xid" => words.get(place + 1)?.folded.as_str(),
+            None => return None,
+        };
+        number.parse().ok()
+    })
+}
+
 /// The job that is named; of `the job hangs` none is.
 fn named_job(reading: &Reading) -> Option<&str> {
-    reading.job.as_deref().filter(|job| !lexicon::SLOW.contains(&job.to_lowercase().as_str()))
+    reading.job.as_deref()
 }
 
 /// The window of what is named; none where nothing is, or the job is not known.

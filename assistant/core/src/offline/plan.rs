@@ -1,48 +1,66 @@
 //! From a reading to calls, turn by turn, and to the draft at the end.
 
-use jiff::ToSpan as _;
+mod counts;
+mod lists;
+mod metrics;
+mod overview;
+
 use jiff::tz::TimeZone;
+use jiff::{SignedDuration, ToSpan as _};
 use serde_json::{Value, json};
 use sightline_model::{AskedRange, Candidate, Outcome, Role, TenantScope, TimeRange};
 use sightline_query::Catalogue;
-use sightline_query::catalogue::EntityLevel;
 use sightline_tools::ToolOutput;
 
 use super::draft;
+use super::lexicon::Lexicon;
 use super::reading::{Class, MetricMention, Reading};
+use super::resolve::{Resolved, Scope, resolve};
 use super::time::asked;
 use super::why;
 use crate::ports::{Ask, Draft, Gathered, ToolCall, Turn};
 
-/// How many are ranked unless a number is given.
-const DEFAULT_COUNT: u32 = 10;
 /// The most choices offered with one question back.
 pub(super) const MAX_CHOICES: usize = 5;
+/// The window of a question that names no time.
+const DEFAULT: SignedDuration = SignedDuration::from_hours(1);
+const DEFAULT_SAID: &str = "the last hour";
+
+/// All that a plan is made from.
+#[derive(Clone, Copy)]
+pub(super) struct Stage<'a> {
+    pub(super) ask: &'a Ask,
+    pub(super) zone: &'a TimeZone,
+    pub(super) reading: &'a Reading,
+    pub(super) catalogue: &'a Catalogue,
+    pub(super) lexicon: &'a Lexicon,
+    pub(super) gathered: &'a [Gathered],
+}
 
 /// What to do next.
-pub(super) fn next(
-    ask: &Ask,
-    zone: &TimeZone,
-    reading: &Reading,
-    catalogue: &Catalogue,
-    gathered: &[Gathered],
-) -> Turn {
+pub(super) fn next(stage: &Stage<'_>) -> Turn {
+    let Stage { ask, zone, reading, gathered, .. } = *stage;
     if let Some(refusal) = refusal(ask, reading) {
         return finish(refusal);
     }
     match reading.class {
-        Class::Why(subject) => why::next(ask, zone, reading, subject, gathered),
-        Class::Value => with_metric(ask, reading, catalogue, |metric| value(ask, zone, reading, metric, gathered)),
-        Class::TopK => with_metric(ask, reading, catalogue, |metric| {
-            let ranked = ranked(reading, metric, catalogue);
-            top_k(ask, zone, reading, metric, &ranked, gathered)
-        }),
-        Class::Compare => with_metric(ask, reading, catalogue, |metric| compare(zone, reading, metric, gathered)),
-        Class::Logs => listing(ask, zone, reading, "search_logs", gathered),
-        Class::Events => listing(ask, zone, reading, "list_events", gathered),
+        Class::Why(subject) => why::next(stage, subject),
         Class::Meaning => super::meaning::next(ask, zone, reading, gathered),
         Class::Write => finish(draft::read_only()),
+        Class::Forbidden => finish(draft::forbidden()),
+        Class::Sql => finish(draft::no_sql()),
+        Class::Abilities => finish(draft::abilities()),
         Class::Other => finish(draft::cannot_yet()),
+        Class::Value | Class::TopK | Class::Threshold | Class::Compare => {
+            with_metric(stage, |metric| scoped(stage, |scope| metrics::next(stage, scope, metric)))
+        }
+        Class::Count => scoped(stage, |scope| counts::next(stage, scope)),
+        Class::Waste => scoped(stage, |scope| counts::waste(stage, scope)),
+        Class::Logs => scoped(stage, |scope| lists::logs(stage, scope)),
+        Class::Events => scoped(stage, |scope| lists::events(stage, scope)),
+        Class::FindJobs => scoped(stage, |scope| lists::jobs(stage, scope)),
+        Class::List => scoped(stage, |scope| lists::things(stage, scope)),
+        Class::Health => overview::next(stage),
     }
 }
 
@@ -52,6 +70,24 @@ pub(super) fn finish(draft: Draft) -> Turn {
 
 pub(super) fn call(tool: &str, arguments: Value) -> Turn {
     Turn::Calls(vec![ToolCall { tool: tool.to_owned(), arguments }])
+}
+
+/// Goes on once the names of the question are known.
+fn scoped(stage: &Stage<'_>, then: impl FnOnce(&Scope) -> Turn) -> Turn {
+    match resolve(stage) {
+        Resolved::Scope(scope) => then(&scope),
+        Resolved::Look(calls) => Turn::Calls(calls),
+        Resolved::Ask(draft) => finish(*draft),
+    }
+}
+
+/// Goes on once the window is known.
+pub(super) fn windowed(stage: &Stage<'_>, scope: &Scope, then: impl FnOnce(TimeRange, AskedRange) -> Turn) -> Turn {
+    match super::windows::window(stage, scope, DEFAULT, DEFAULT_SAID) {
+        super::windows::Window::Known(range, asked) => then(range, asked),
+        super::windows::Window::Look(call) => Turn::Calls(vec![*call]),
+        super::windows::Window::Ask(draft) => finish(*draft),
+    }
 }
 
 /// A question that names a tenant which is not the asker's is refused, whether or not there is one of that name.
@@ -85,6 +121,15 @@ pub(super) fn output<'a>(gathered: &'a [Gathered], tool: &str) -> Option<Result<
     Some(latest.outcome.as_ref().map_err(|none| none.for_people.as_str()))
 }
 
+/// Makes a call, or hands on what it brought.
+pub(super) fn call_once(stage: &Stage<'_>, tool: &str, arguments: Value, time_range: Option<AskedRange>) -> Turn {
+    let made = stage.gathered.iter().find(|g| g.call.tool == tool && g.call.arguments == arguments);
+    match made {
+        Some(made) => from_call(made.outcome.as_ref().map_err(|none| none.for_people.as_str()), time_range),
+        None => call(tool, arguments),
+    }
+}
+
 /// The draft of a class that makes one call: what it found, or why not.
 pub(super) fn from_call(result: Result<&ToolOutput, &str>, time_range: Option<AskedRange>) -> Turn {
     finish(match result {
@@ -94,7 +139,8 @@ pub(super) fn from_call(result: Result<&ToolOutput, &str>, time_range: Option<As
 }
 
 /// Goes on with the metric, or asks which one is meant.
-fn with_metric(ask: &Ask, reading: &Reading, catalogue: &Catalogue, then: impl FnOnce(&str) -> Turn) -> Turn {
+fn with_metric(stage: &Stage<'_>, then: impl FnOnce(&str) -> Turn) -> Turn {
+    let Stage { ask, reading, catalogue, .. } = *stage;
     let choice = |typed: &str, id: &str| {
         let meaning = catalogue.get(id).map_or("", |m| m.meaning());
         Candidate { label: format!("{id}: {meaning}"), question: ask.text.replacen(typed, id, 1) }
@@ -124,140 +170,39 @@ fn with_metric(ask: &Ask, reading: &Reading, catalogue: &Catalogue, then: impl F
     }
 }
 
-/// Filters from the entities that were named.
+/// Filters from the entities that were named, as they were typed.
 fn filters(reading: &Reading) -> Value {
     let filters = reading.named.iter().map(|(dim, value)| json!({ "dim": dim, "values": [value] }));
     Value::Array(filters.collect())
 }
 
-/// The arguments that all metric tools share.
+/// The arguments that all metric tools share, for a question whose names were typed in full.
 pub(super) fn metric_arguments(reading: &Reading, metric: &str) -> Value {
     let mut arguments = json!({ "metric": metric, "filters": filters(reading) });
-    if let Some(object) = arguments.as_object_mut() {
-        if let Some(job) = &reading.job {
-            object.insert("job".to_owned(), json!(job));
-        }
-        if let Some(aggregation) = reading.aggregation {
-            object.insert("aggregation".to_owned(), json!(aggregation));
-        }
+    if let Some(job) = &reading.job {
+        set(&mut arguments, "job", json!(job));
+    }
+    if let Some(aggregation) = &reading.aggregation {
+        set(&mut arguments, "aggregation", json!(aggregation));
     }
     arguments
+}
+
+/// Filters of a scope, but for these dimensions.
+pub(super) fn scope_filters(scope: &Scope, but: &[&str]) -> Vec<Value> {
+    let kept = scope.filters.iter().filter(|(dim, _)| !but.contains(dim));
+    kept.map(|(dim, values)| json!({ "dim": dim, "values": values })).collect()
+}
+
+/// Sets an argument.
+pub(super) fn set(arguments: &mut Value, name: &str, value: Value) {
+    if let Some(object) = arguments.as_object_mut() {
+        object.insert(name.to_owned(), value);
+    }
 }
 
 pub(super) fn with_window(mut arguments: Value, range: TimeRange) -> Value {
-    if let Some(object) = arguments.as_object_mut() {
-        object.insert("from".to_owned(), json!(range.from().to_string()));
-        object.insert("to".to_owned(), json!(range.to().to_string()));
-    }
+    set(&mut arguments, "from", json!(range.from().to_string()));
+    set(&mut arguments, "to", json!(range.to().to_string()));
     arguments
-}
-
-fn value(ask: &Ask, zone: &TimeZone, reading: &Reading, metric: &str, gathered: &[Gathered]) -> Turn {
-    let Some((range, asked)) = window(ask, zone, reading) else { return finish(draft::cannot_yet()) };
-    match output(gathered, "metric_range") {
-        Some(result) => from_call(result, Some(asked)),
-        None => {
-            let mut arguments = with_window(metric_arguments(reading, metric), range);
-            if let (false, Some(object)) = (reading.ranked.is_empty(), arguments.as_object_mut()) {
-                object.insert("group_by".to_owned(), json!(reading.ranked));
-            }
-            call("metric_range", arguments)
-        }
-    }
-}
-
-/// What is ranked: what the question says, else what the metric is measured of.
-fn ranked(reading: &Reading, metric: &str, catalogue: &Catalogue) -> Vec<&'static str> {
-    if !reading.ranked.is_empty() {
-        return reading.ranked.clone();
-    }
-    let Some(metric) = catalogue.get(metric) else { return vec!["node"] };
-    match metric.entity() {
-        EntityLevel::Gpu | EntityLevel::Link => vec!["node", "gpu"],
-        EntityLevel::Node | EntityLevel::Device | EntityLevel::NvSwitch => vec!["node"],
-        EntityLevel::Job => vec!["job"],
-        EntityLevel::Rank => vec!["job", "rank"],
-        EntityLevel::Model => vec!["model"],
-        EntityLevel::Service => vec!["service"],
-        EntityLevel::Pod => vec!["pod"],
-        EntityLevel::Cluster => vec!["cluster"],
-    }
-}
-
-fn top_k(
-    ask: &Ask,
-    zone: &TimeZone,
-    reading: &Reading,
-    metric: &str,
-    ranked: &[&'static str],
-    gathered: &[Gathered],
-) -> Turn {
-    let Some((range, asked)) = window(ask, zone, reading) else { return finish(draft::cannot_yet()) };
-    match output(gathered, "top_k") {
-        Some(result) => from_call(result, Some(asked)),
-        None => {
-            let mut arguments = with_window(metric_arguments(reading, metric), range);
-            if let Some(object) = arguments.as_object_mut() {
-                object.insert("group_by".to_owned(), json!(ranked));
-                object.insert("k".to_owned(), json!(reading.count.unwrap_or(DEFAULT_COUNT)));
-                object.insert("order".to_owned(), json!(if reading.ascending { "lowest" } else { "highest" }));
-            }
-            call("top_k", arguments)
-        }
-    }
-}
-
-fn compare(zone: &TimeZone, reading: &Reading, metric: &str, gathered: &[Gathered]) -> Turn {
-    let Some((before, after)) = two_windows(reading) else {
-        let sentence = "Name two time ranges to compare, for example `today and yesterday`.";
-        return finish(draft::plain(Outcome::Clarify, sentence));
-    };
-    let asked = asked(after, "the later of the two time ranges", zone);
-    match output(gathered, "compare") {
-        Some(result) => from_call(result, Some(asked)),
-        None => {
-            let mut arguments = with_window(metric_arguments(reading, metric), after);
-            if let Some(object) = arguments.as_object_mut() {
-                object.insert("base_from".to_owned(), json!(before.from().to_string()));
-                object.insert("base_to".to_owned(), json!(before.to().to_string()));
-            }
-            call("compare", arguments)
-        }
-    }
-}
-
-/// Log lines or events of a window, latest first where there may be many.
-fn listing(ask: &Ask, zone: &TimeZone, reading: &Reading, tool: &'static str, gathered: &[Gathered]) -> Turn {
-    if reading.job.is_some() {
-        // Answering for all nodes instead would say more than was asked.
-        return finish(draft::not_by_job());
-    }
-    let Some((range, asked)) = window(ask, zone, reading) else { return finish(draft::cannot_yet()) };
-    if let Some(result) = output(gathered, tool) {
-        return from_call(result, Some(asked));
-    }
-    let mut arguments = with_window(json!({ "filters": filters(reading) }), range);
-    if let Some(object) = arguments.as_object_mut() {
-        if tool == "search_logs" && reading.xid {
-            object.insert("contains".to_owned(), json!("Xid"));
-        }
-        if let (true, Some(kind)) = (tool == "list_events", reading.event_kind) {
-            object.insert("kind".to_owned(), json!(kind));
-        }
-    }
-    call(tool, arguments)
-}
-
-/// The earlier and the later window: both named, or one named with the one before it.
-fn two_windows(reading: &Reading) -> Option<(TimeRange, TimeRange)> {
-    match reading.times.as_slice() {
-        [first, second, ..] if first.range.from() <= second.range.from() => Some((first.range, second.range)),
-        [first, second, ..] => Some((second.range, first.range)),
-        [only] if reading.and_before => {
-            let length = jiff::SignedDuration::from_millis(only.range.millis());
-            let from = only.range.from().checked_sub(length).ok()?;
-            Some((TimeRange::new(from, only.range.from())?, only.range))
-        }
-        [_] | [] => None,
-    }
 }

@@ -2,11 +2,15 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use sightline_query::Catalogue;
 
+use super::lexicon::Lexicon;
 use super::reading::{Class, MetricMention, Reading, Subject, read};
+use sightline_query::catalogue::Metric;
 
 fn reading(text: &str) -> Reading {
     let as_of: Timestamp = "2026-05-04T10:00:00Z".parse().unwrap();
-    read(text, &Catalogue::builtin().unwrap(), as_of, &TimeZone::get("Europe/Berlin").unwrap()).unwrap()
+    let catalogue = Catalogue::builtin().unwrap();
+    let lexicon = Lexicon::builtin(catalogue.metrics().flat_map(Metric::words)).unwrap();
+    read(text, &lexicon, &catalogue, as_of, &TimeZone::get("Europe/Berlin").unwrap()).unwrap()
 }
 
 fn class(text: &str) -> Class {

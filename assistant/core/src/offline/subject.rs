@@ -1,31 +1,37 @@
 //! What a question about something unwell is about: a job, a service, a place in the cluster, or a name that may be any of them.
 
-use super::lexicon;
+use super::lexicon::Lexicon;
 use super::reading::{Named, Subject};
 use super::time::TimeMention;
-use super::words::{Word, any, at, length};
+use super::words::{Word, any};
 
 /// Whether the question says that something is wrong, or asks whether it is.
-pub(super) fn is_symptom(words: &[Word<'_>]) -> bool {
+pub(super) fn is_symptom(words: &[Word<'_>], lexicon: &Lexicon) -> bool {
     let why = any(words, &["why", "root cause"]);
     // `show the latency of chat` asks for a number, whatever it did.
-    let shows = words.first().is_some_and(|word| lexicon::SHOWS.contains(&word.folded.as_str()));
+    let shows = words.first().is_some_and(|word| lexicon.what.shows.has(&word.folded));
     if shows && !why {
         return false;
     }
     // Who asks why of something that has a name, or of a service or a job, asks for a cause.
-    why || is_unwell(words) || any(words, lexicon::SEEKS)
+    why || is_unwell(words, lexicon) || lexicon.unwell.seeks.any(words)
 }
 
 /// Whether words say that something is not as it should be.
-pub(super) fn is_unwell(words: &[Word<'_>]) -> bool {
-    any(words, lexicon::SLOW)
-        || any(words, lexicon::UNWELL)
-        || (any(words, lexicon::SERVICE) && any(words, lexicon::MOVED))
+pub(super) fn is_unwell(words: &[Word<'_>], lexicon: &Lexicon) -> bool {
+    lexicon.unwell.slow.any(words)
+        || lexicon.unwell.unwell.any(words)
+        || (lexicon.names.service.any(words) && lexicon.unwell.moved.any(words))
 }
 
 /// What it is about; none when nothing says so.
-pub(super) fn subject(words: &[Word<'_>], job: bool, named: &Named, written: Option<&str>) -> Option<Subject> {
+pub(super) fn subject(
+    words: &[Word<'_>],
+    job: bool,
+    named: &Named,
+    written: Option<&str>,
+    lexicon: &Lexicon,
+) -> Option<Subject> {
     let names = |kinds: &[&str]| named.iter().any(|(kind, _)| kinds.contains(kind));
     if job {
         return Some(Subject::Job);
@@ -33,10 +39,10 @@ pub(super) fn subject(words: &[Word<'_>], job: bool, named: &Named, written: Opt
     if names(&["service", "model", "pod"]) {
         return Some(Subject::Service);
     }
-    if any(words, lexicon::JOB) {
+    if lexicon.names.job.any(words) {
         return Some(Subject::Job);
     }
-    if any(words, lexicon::SERVICE) {
+    if lexicon.names.service.any(words) {
         return Some(Subject::Service);
     }
     if names(&["node", "gpu", "cluster"]) {
@@ -45,7 +51,7 @@ pub(super) fn subject(words: &[Word<'_>], job: bool, named: &Named, written: Opt
     // `is summarizer short of GPU capacity` is about what it names; `which GPU is slow` names nothing.
     match written {
         Some(_) => Some(Subject::Anything),
-        None => any(words, lexicon::PLACES).then_some(Subject::Host),
+        None => lexicon.names.places.any(words).then_some(Subject::Host),
     }
 }
 
@@ -56,13 +62,13 @@ pub(super) fn is_joined_name(name: &str) -> bool {
 
 /// The name that was written for what is unwell: said to be a service or a model, else a word that is written like a name, else the word
 /// that stands where the subject does.
-pub(super) fn written_name(words: &[Word<'_>], times: &[TimeMention], named: &Named) -> Option<String> {
+pub(super) fn written_name(words: &[Word<'_>], times: &[TimeMention], named: &Named, lexicon: &Lexicon) -> Option<String> {
     if let Some((_, name)) = named.iter().find(|(kind, _)| matches!(*kind, "service" | "model")) {
         return Some(name.clone());
     }
     let in_time = |place: usize| times.iter().any(|t| (t.first..t.first + t.length).contains(&place));
     let is_of_another = |word: &Word<'_>| named.iter().any(|(_, name)| name == word.typed);
-    let free = |place: usize, word: &Word<'_>| !in_time(place) && !is_of_another(word) && !is_vocabulary(word);
+    let free = |place: usize, word: &Word<'_>| !in_time(place) && !is_of_another(word) && !is_vocabulary(word, lexicon);
     let mut like_names =
         words.iter().enumerate().filter(|(place, word)| free(*place, word) && is_written_like_a_name(word, *place));
     // `GPU utilisation is 100 % …, why did train-7b-0412 drop`: what nobody writes but as a name comes before what may be one.
@@ -71,17 +77,16 @@ pub(super) fn written_name(words: &[Word<'_>], times: &[TimeMention], named: &Na
         return Some(word.typed.to_owned());
     }
     let names_at = |place: usize| words.get(place).filter(|word| free(place, word)).map(|word| word.typed.to_owned());
-    for lead in lexicon::LEADS {
-        for place in (0..words.len()).filter(|place| at(words, *place, lead)) {
-            let next = place + length(lead);
-            let next = if at(words, next, "the") { next + 1 } else { next };
-            if let Some(name) = names_at(next) {
-                return Some(name);
-            }
+    for place in 0..words.len() {
+        let Some(length) = lexicon.names.leads.at(words, place) else { continue };
+        let next = place + length;
+        let next = if words.get(next).is_some_and(|word| word.folded == "the") { next + 1 } else { next };
+        if let Some(name) = names_at(next) {
+            return Some(name);
         }
     }
     // `make storefront slower`
-    let slow = words.iter().position(|word| lexicon::SLOW.contains(&word.folded.as_str()))?;
+    let slow = words.iter().position(|word| lexicon.unwell.slow.has(&word.folded))?;
     names_at(slow.checked_sub(1)?)
 }
 
@@ -98,19 +103,19 @@ fn is_written_like_a_name(word: &Word<'_>, place: usize) -> bool {
 }
 
 /// Words that the question is made of, and that name nothing.
-fn is_vocabulary(word: &Word<'_>) -> bool {
+fn is_vocabulary(word: &Word<'_>, lexicon: &Lexicon) -> bool {
     let lists = [
-        lexicon::SLOW,
-        lexicon::UNWELL,
-        lexicon::SERVICE,
-        lexicon::MOVED,
-        lexicon::JOB,
-        lexicon::PLACES,
-        lexicon::ASKS,
-        lexicon::PLAIN,
-        lexicon::SEEKS,
-        lexicon::LIKE_NAMES,
+        &lexicon.unwell.slow,
+        &lexicon.unwell.unwell,
+        &lexicon.names.service,
+        &lexicon.unwell.moved,
+        &lexicon.names.job,
+        &lexicon.names.places,
+        &lexicon.what.asks,
+        &lexicon.names.plain,
+        &lexicon.unwell.seeks,
+        &lexicon.names.like_names,
     ];
     // A phrase's words are vocabulary too: `root cause`, `time to first token`.
-    lists.iter().any(|list| list.iter().any(|phrase| phrase.split(' ').any(|part| part == word.folded)))
+    lists.iter().any(|list| list.has_part(&word.folded))
 }

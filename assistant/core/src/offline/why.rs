@@ -14,6 +14,7 @@ use sightline_tools::ToolOutput;
 
 pub(super) use job::look_up as look_up_job;
 
+use super::plan::Stage;
 use super::reading::{Reading, Subject};
 use super::time::{Moment, asked};
 use crate::ports::{Ask, Gathered, Turn};
@@ -30,9 +31,10 @@ const AFTER: SignedDuration = SignedDuration::from_hours(24);
 const DEFAULT: SignedDuration = SignedDuration::from_hours(1);
 
 /// What to do next.
-pub(super) fn next(ask: &Ask, zone: &TimeZone, reading: &Reading, subject: Subject, gathered: &[Gathered]) -> Turn {
+pub(super) fn next(stage: &Stage<'_>, subject: Subject) -> Turn {
+    let Stage { ask, zone, reading, gathered, .. } = *stage;
     match subject {
-        Subject::Job => job::next(ask, zone, reading, gathered),
+        Subject::Job => job::next(stage),
         Subject::Service | Subject::Anything => service::next(ask, zone, reading, subject, gathered),
         Subject::Host => host::next(ask, zone, reading, gathered),
     }

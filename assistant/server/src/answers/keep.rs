@@ -3,13 +3,18 @@
 use jiff::Timestamp;
 use rusqlite::{Connection, OptionalExtension as _};
 use serde::Serialize;
+use sightline_core::Earlier;
 use sightline_model::{Answer, AnswerId, Evidence, Principal, QuestionId, Series};
 
+use super::conversations::AnswerEntry;
 use super::rights::Rights;
 use super::{Answers, AnswersError, days_after};
 
 /// The longest title of a conversation, characters: one line of a list.
 const MAX_TITLE: usize = 80;
+
+/// So many questions of a conversation are gone on from: who goes further back asks anew.
+const MAX_BEFORE: usize = 8;
 
 /// Whether an answer was kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,6 +53,21 @@ impl Answers {
     pub fn may_continue(&self, conversation: &str, principal: &str) -> Result<bool, AnswersError> {
         let sql = "SELECT 1 FROM conversation WHERE id = ?1 AND principal = ?2";
         Ok(self.database().prepare_cached(sql)?.exists((conversation, principal))?)
+    }
+
+    /// The latest questions of a conversation, the oldest first, with what their answers were about; of an answer that the asker may no longer
+    /// see, nothing but the question.
+    ///
+    /// # Errors
+    /// When the database fails.
+    pub fn before(&self, conversation: &str, asker: &Principal) -> Result<Vec<Earlier>, AnswersError> {
+        let Some(file) = self.conversation(conversation, asker, None)? else { return Ok(Vec::new()) };
+        let skipped = file.entries.len().saturating_sub(MAX_BEFORE);
+        let earlier = |entry: AnswerEntry| {
+            let answer = entry.answer.and_then(|json| serde_json::from_value::<Answer>(json).ok());
+            answer.map_or(Earlier { text: entry.question, focus: Vec::new() }, |answer| Earlier::of(&answer))
+        };
+        Ok(file.entries.into_iter().skip(skipped).map(earlier).collect())
     }
 
     /// Keeps an answer in its conversation, with its evidence. `continues` says that the question named a conversation that was there.

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
+use sightline_core::offline::OfflinePlanner;
 use sightline_core::{Assistant, Event, Events, Question, answer_question, render_text};
 use sightline_model::{Answer, ConversationId, Principal, QuestionId, Role};
 use sightline_policies::{Policies, bundle_principal};
@@ -34,6 +35,8 @@ pub struct AskOptions {
     pub conversation: Option<String>,
     /// `--json`
     pub json: bool,
+    /// `--explain`
+    pub explain: bool,
 }
 
 /// Asks, and prints the answer.
@@ -86,15 +89,24 @@ async fn ask_on(
             principal.id
         )));
     }
+    let before = match &options.conversation {
+        Some(conversation) => answers.before(conversation, &principal).map_err(failed)?,
+        None => Vec::new(),
+    };
     let question = Question {
         id: QuestionId::new(id()),
         conversation_id: ConversationId::new(options.conversation.clone().unwrap_or_else(id)),
         text: options.question.clone(),
+        before,
         principal,
         entrance: "cli",
         as_of,
         time_zone,
     };
+    if options.explain {
+        let planner = OfflinePlanner::new(Arc::clone(&stations.assistant.catalogue)).map_err(failed)?;
+        output::note(&planner.explain(&question.brief()).map_err(failed)?.to_string());
+    }
     let progress = Progress { quiet: options.json };
     let answer = answer_question(&stations.assistant, &question, &progress).await.map_err(failed)?;
     keep(&stations.assistant, &answers, &answer, &question.principal, options.conversation.is_some()).await;

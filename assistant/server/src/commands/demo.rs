@@ -2,6 +2,7 @@
 
 mod load;
 
+use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use sightline_core::{Assistant, Clock as _, NoEvents, Question, answer_question, render_text};
 use sightline_model::{ConversationId, QuestionId};
@@ -34,12 +35,26 @@ pub struct Loaded {
     pub question: String,
 }
 
+/// Where a fleet is kept.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Place {
+    /// Its database.
+    pub(crate) database: &'static str,
+    /// The file in the data folder that says what of it is loaded.
+    pub(crate) state: &'static str,
+}
+
 /// Makes the demo fleet end now: all of it at first, later only what is missing.
 ///
 /// # Errors
 /// When the engine cannot take it.
 pub async fn load(config: &Config, room: &Room) -> Result<Loaded, CommandError> {
-    load::load(config, room, SystemClock::start().now()).await
+    load::load(config, room, Place { database: DATABASE, state: "demo.json" }, SystemClock::start().now()).await
+}
+
+/// The same fleet as of another instant, in a place of its own.
+pub(crate) async fn load_at(config: &Config, room: &Room, place: Place, at: Timestamp) -> Result<(), CommandError> {
+    load::load(config, room, place, at).await.map(drop)
 }
 
 /// A new token for every principal of the policy, in place of the one of the demo's last start: only digests are kept, so the old
@@ -79,6 +94,7 @@ pub async fn first_answer(assistant: &Assistant, loaded: &Loaded) -> Result<(), 
         id: QuestionId::new(assistant.ids.next()),
         conversation_id: ConversationId::new(assistant.ids.next()),
         text: loaded.question.clone(),
+        before: Vec::new(),
         principal,
         entrance: "cli",
         as_of: assistant.clock.now(),

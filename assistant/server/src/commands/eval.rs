@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
-use sightline_core::{NoEvents, Question, answer_question};
+use sightline_core::{Earlier, NoEvents, Question, answer_question};
 use sightline_engine::native::DatabaseName;
 use sightline_engine::{Bundle, SeriesShift, Writer, drop_database, series_shifts};
 use sightline_model::{Answer, ConversationId, QuestionId};
@@ -26,6 +26,8 @@ pub struct BundleQuestion<'a> {
     pub bundle: &'a Path,
     /// The question.
     pub text: &'a str,
+    /// The questions before it in its conversation, the oldest first.
+    pub before: &'a [Earlier],
     /// Who asks.
     pub principal: &'a str,
     /// The instant taken as now; the bundle's latest sample without.
@@ -77,6 +79,7 @@ impl BundleLine {
             id: QuestionId::new(assistant.ids.next()),
             conversation_id: ConversationId::new(assistant.ids.next()),
             text: asked.text.to_owned(),
+            before: asked.before.to_vec(),
             principal,
             entrance: "cli",
             as_of,

@@ -14,7 +14,7 @@ use futures::StreamExt as _;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use serde::Deserialize;
-use sightline_core::{AskError, Event, Events, Question, answer_question};
+use sightline_core::{AskError, Earlier, Event, Events, Question, answer_question};
 use sightline_model::{Answer, ConversationId, Principal, QuestionId, Read};
 use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot, watch};
 use tokio_stream::wrappers::UnboundedReceiverStream;
@@ -204,16 +204,30 @@ async fn question(service: &Service, principal: Principal, request: ChatRequest)
         }
         None => service.assistant().ids.next(),
     };
+    let before = if continues { before(service, &conversation_id, &principal).await? } else { Vec::new() };
     let question = Question {
         id: QuestionId::new(service.assistant().ids.next()),
         conversation_id: ConversationId::new(conversation_id),
         text: request.question,
+        before,
         principal,
         entrance: "http",
         as_of,
         time_zone,
     };
     Ok((question, continues))
+}
+
+/// The questions that a question of a conversation goes on from.
+async fn before(service: &Service, id: &str, principal: &Principal) -> Result<Vec<Earlier>, Problem> {
+    let (id, who) = (id.to_owned(), principal.clone());
+    service.answers().ask(move |answers| answers.before(&id, &who)).await.map_err(|error| {
+        tracing::error!(%error, "a conversation could not be read");
+        Problem::new(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "conversations cannot be read now; try again in a moment, or leave out `conversation_id`",
+        )
+    })
 }
 
 /// A question joins a conversation of its asker's own; one of somebody else is told like one that does not exist.

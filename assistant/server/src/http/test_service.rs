@@ -172,7 +172,7 @@ impl TestService {
             )),
             quota: Arc::new(Quotas::open(folder.path(), Arc::clone(&clock) as _).unwrap()),
             audit: Arc::clone(&audit) as _,
-            planner: Box::new(OfflinePlanner::new(Arc::clone(&catalogue))),
+            planner: Box::new(OfflinePlanner::new(Arc::clone(&catalogue)).unwrap()),
             catalogue,
             tenants: ["atlas".to_owned(), "borealis".to_owned()].into(),
             clock: Arc::clone(&clock) as _,

@@ -66,7 +66,7 @@ impl Stations {
             engine: Arc::clone(&recorded.engine) as _,
             quota,
             audit: Arc::clone(&self.assistant.audit),
-            planner: Box::new(OfflinePlanner::new(Arc::clone(&catalogue))),
+            planner: Box::new(OfflinePlanner::new(Arc::clone(&catalogue))?),
             catalogue,
             tenants: recorded.tenants.clone(),
             clock: Arc::clone(&self.assistant.clock),

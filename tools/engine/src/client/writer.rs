@@ -13,6 +13,7 @@ use tracing::subscriber::NoSubscriber;
 
 use super::Endpoint;
 use super::code::Failure;
+use crate::native::DatabaseName;
 
 /// How much of a file is read and sent at once.
 const CHUNK: usize = 1 << 20;
@@ -100,6 +101,11 @@ impl Writer {
             rows.extend(batch);
         }
         Ok(rows)
+    }
+
+    /// The same user, with names that stand alone meant in this database.
+    pub(crate) fn in_database(&self, database: &DatabaseName) -> Self {
+        Self { client: self.client.clone().with_database(database.to_string()), ..self.clone() }
     }
 
     /// The rows of a SELECT that may be large, in batches.

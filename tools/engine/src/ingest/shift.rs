@@ -45,6 +45,16 @@ pub async fn series_shifts(
     rows.iter().map(|row| shift(row).ok_or(WriteError::Malformed)).collect()
 }
 
+/// One number of a database by a statement from outside the product: what a labelled question's answer is held against. None where the
+/// statement finds none.
+///
+/// # Errors
+/// When the engine refuses the statement.
+pub async fn recorded_number(writer: &Writer, database: &DatabaseName, sql: &str) -> Result<Option<f64>, WriteError> {
+    let rows = writer.in_database(database).rows(sql, &[]).await?;
+    Ok(rows.first().and_then(|row| row.first()).and_then(Value::as_f64))
+}
+
 fn shift(row: &[Value]) -> Option<SeriesShift> {
     let [metric, node, gpu, service, before_count, before_median, before_deviation, after_count, after_median] = row
     else {

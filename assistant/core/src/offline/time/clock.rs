@@ -1,62 +1,83 @@
-//! Clock times, dates and instants as people write them.
+//! Clock times and instants as people write them.
 
-use jiff::civil::{Date, DateTime, Time};
+use jiff::civil::{DateTime, Time};
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, ZonedDateTime};
 
-use super::super::words::Word;
+use super::super::words::{Word, at};
 
-/// A clock time at that place and how many words it takes, with the zone behind it: `15:00`, `3pm`, `3 pm`, `3:30pm`, `noon`, `02:58 UTC`.
-pub(super) fn clock_time(words: &[Word<'_>], place: usize) -> Option<(Time, usize)> {
+/// A clock time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Clock {
+    /// The time of day.
+    pub(super) time: Time,
+    /// How many words it takes.
+    pub(super) words: usize,
+    /// Whether it was said which half of the day it is in: `3pm`, `15:00`.
+    pub(super) sure: bool,
+    /// Whether only the hour was said.
+    pub(super) hour_only: bool,
+}
+
+/// A clock time at that place: `15:00`, `3pm`, `3 pm`, `3:30pm`, `noon`, `15h30`, `half past 2`, `3 o'clock`. A bare number is one only
+/// where `bare` says that a time must stand there.
+pub(super) fn clock_at(words: &[Word<'_>], place: usize, bare: bool) -> Option<Clock> {
     let word = words.get(place)?.folded.as_str();
-    let alone = |time: Time| {
-        let zone_words = usize::from(words.get(place + 1).is_some_and(|word| zone(word.typed).is_some()));
-        (time, 1 + zone_words)
+    let whole = |hour: i8, minute: i8, words: usize, sure: bool| {
+        Some(Clock { time: Time::new(hour, minute, 0, 0).ok()?, words, sure, hour_only: minute == 0 })
     };
     match word {
-        "noon" => return Some(alone(Time::new(12, 0, 0, 0).ok()?)),
-        "midnight" => return Some(alone(Time::midnight())),
+        "noon" | "midday" => return whole(12, 0, 1, true).map(|clock| Clock { hour_only: false, ..clock }),
+        "midnight" => return whole(0, 0, 1, true).map(|clock| Clock { hour_only: false, ..clock }),
         _ => {}
     }
-    let (digits, half, words_used) = if let Some(digits) = word.strip_suffix("pm") {
-        (digits, Some(12), 1)
-    } else if let Some(digits) = word.strip_suffix("am") {
-        (digits, Some(0), 1)
-    } else {
-        match words.get(place + 1).map(|w| w.folded.as_str()) {
-            Some("pm") => (word, Some(12), 2),
-            Some("am") => (word, Some(0), 2),
-            Some(_) | None => (word, None, 1),
+    for (lead, minutes) in [("half past", 30), ("quarter past", 15), ("quarter to", -15), ("a quarter past", 15), ("a quarter to", -15)] {
+        if at(words, place, lead) {
+            let used = super::super::words::length(lead);
+            let hour = clock_at(words, place + used, true)?;
+            let minutes = i64::from(hour.time.hour()) * 60 + minutes;
+            let (h, m) = (minutes.div_euclid(60).rem_euclid(24), minutes.rem_euclid(60));
+            return whole(i8::try_from(h).ok()?, i8::try_from(m).ok()?, used + hour.words, hour.sure);
         }
+    }
+    let next = words.get(place + 1).map(|w| w.folded.as_str());
+    let joined = [("pm", 12), ("p.m", 12), ("am", 0), ("a.m", 0)];
+    let (digits, half, used) = match joined.iter().find_map(|(end, half)| Some((word.strip_suffix(end)?, *half))) {
+        Some((digits, half)) if !digits.is_empty() => (digits, Some(half), 1),
+        _ => match next {
+            Some("pm" | "p.m" | "p.m.") => (word, Some(12), 2),
+            Some("am" | "a.m" | "a.m.") => (word, Some(0), 2),
+            Some("o'clock" | "oclock") => (word, None, 2),
+            _ => (word, None, 1),
+        },
     };
-    let (hour, minute) = match digits.split_once(':') {
-        Some((hour, minute)) => (hour.parse::<i8>().ok()?, minute.parse::<i8>().ok()?),
-        // A bare number is a clock time only with am or pm.
-        None if half.is_some() => (digits.parse::<i8>().ok()?, 0),
-        None => return None,
+    let is_digits = |text: &str| !text.is_empty() && text.len() <= 2 && text.bytes().all(|b| b.is_ascii_digit());
+    let (hour, minute, second, written) = match digits.split(':').collect::<Vec<_>>().as_slice() {
+        [hour, minute] if is_digits(hour) && minute.len() == 2 && is_digits(minute) => (*hour, *minute, "0", true),
+        [hour, minute, second] if [hour, minute, second].iter().all(|part| is_digits(part)) => (*hour, *minute, *second, true),
+        [only] => match only.split_once('h').or_else(|| only.split_once('.').filter(|_| bare || half.is_some())) {
+            Some((hour, "")) if is_digits(hour) && bare => (hour, "0", "0", true),
+            Some((hour, minute)) if is_digits(hour) && minute.len() == 2 && is_digits(minute) => (hour, minute, "0", true),
+            Some(_) => return None,
+            None if is_digits(only) && (half.is_some() || bare || used == 2) => (*only, "0", "0", false),
+            // `at 1430`
+            None if bare && only.len() == 4 && only.bytes().all(|b| b.is_ascii_digit()) => {
+                let (hour, minute) = only.split_at(2);
+                (hour, minute, "0", true)
+            }
+            None => return None,
+        },
+        _ => return None,
     };
+    let (hour, minute, second): (i8, i8, i8) = (hour.parse().ok()?, minute.parse().ok()?, second.parse().ok()?);
+    let hour_only = minute == 0 && second == 0 && !written;
     let hour = match half {
         Some(_) if !(1..=12).contains(&hour) => return None,
         Some(offset) => hour % 12 + offset,
         None => hour,
     };
-    let zone_words = usize::from(words.get(place + words_used).is_some_and(|word| zone(word.typed).is_some()));
-    Some((Time::new(hour, minute, 0, 0).ok()?, words_used + zone_words))
-}
-
-/// A zone as it is written behind a clock time: `UTC`, or an IANA name. Abbreviations like CST are three zones in three countries, so they
-/// are none.
-pub(super) fn zone(word: &str) -> Option<TimeZone> {
-    match word {
-        "UTC" | "utc" | "Z" | "GMT" | "gmt" => Some(TimeZone::UTC),
-        name if name.contains('/') => TimeZone::get(name).ok(),
-        _ => None,
-    }
-}
-
-/// An ISO date.
-pub(super) fn date(word: &str) -> Option<Date> {
-    word.parse::<Date>().ok().filter(|_| word.len() == 10)
+    let time = Time::new(hour, minute, second, 0).ok()?;
+    Some(Clock { time, words: used, sure: half.is_some() || written || hour > 12, hour_only })
 }
 
 /// An ISO instant, in the zone where it names none: `2026-05-03T14:00`, `2026-05-03T14:00:00Z`.

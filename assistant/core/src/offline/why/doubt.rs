@@ -3,7 +3,7 @@
 
 use sightline_model::{CauseStatus, Outcome};
 
-use super::super::lexicon;
+use super::super::reading::Reading;
 use super::super::words::{any, words};
 use crate::ports::{Ask, Draft};
 
@@ -21,9 +21,9 @@ const CALLED: [(&str, &[&str]); 9] = [
 ];
 
 /// The draft as it is, unless a question that wants a yes or a no is about a cause that could not be judged.
-pub(super) fn answered(ask: &Ask, mut draft: Draft) -> Draft {
+pub(super) fn answered(ask: &Ask, reading: &Reading, mut draft: Draft) -> Draft {
     let words = words(&ask.text);
-    let yes_or_no = words.first().is_some_and(|word| lexicon::YES_OR_NO.contains(&word.folded.as_str()));
+    let yes_or_no = reading.has("yes_or_no^");
     if draft.outcome != Some(Outcome::NoFault) || !yes_or_no {
         return draft;
     }

@@ -3,20 +3,23 @@
 use jiff::ToSpan as _;
 use jiff::tz::TimeZone;
 use serde_json::{Value, json};
-use sightline_model::{AskedRange, Candidate, Evidence, Outcome, TimeRange};
+use sightline_model::{AskedRange, Candidate, Evidence, EvidenceRow, Outcome, TimeRange};
 use sightline_tools::ToolOutput;
 
 use super::super::draft;
-use super::super::plan::{MAX_CHOICES, call, finish, from_call, output};
-use super::super::reading::{Reading, Subject};
+use super::super::plan::{MAX_CHOICES, Stage, call, finish, from_call, output};
+use super::super::resolve::words_of_name;
+use super::super::words::normalised;
+use super::super::reading::Subject;
 use super::super::time::asked;
 use super::{doubt, looked_up, named_window, service};
-use crate::ports::{Ask, Draft, Gathered, Turn};
+use crate::ports::{Ask, Draft, Turn};
 
 /// How far back jobs are looked for by name: a quarter, after which a scheduler's ids are often used again.
 const JOB_HORIZON_DAYS: i64 = 90;
 
-pub(super) fn next(ask: &Ask, zone: &TimeZone, reading: &Reading, gathered: &[Gathered]) -> Turn {
+pub(super) fn next(stage: &Stage<'_>) -> Turn {
+    let Stage { ask, zone, reading, gathered, .. } = *stage;
     if output(gathered, "service_correlation").is_some() {
         return service::next(ask, zone, reading, Subject::Service, gathered);
     }
@@ -24,7 +27,7 @@ pub(super) fn next(ask: &Ask, zone: &TimeZone, reading: &Reading, gathered: &[Ga
     if let Some(result) = output(gathered, "job_correlation") {
         let time_range = named.map(|(_, asked)| asked).or_else(|| job_span(result.ok(), zone));
         return match from_call(result, time_range) {
-            Turn::Draft(draft) => finish(doubt::answered(ask, *draft)),
+            Turn::Draft(draft) => finish(doubt::answered(ask, reading, *draft)),
             calls @ Turn::Calls(_) => calls,
         };
     }
@@ -37,7 +40,12 @@ pub(super) fn next(ask: &Ask, zone: &TimeZone, reading: &Reading, gathered: &[Ga
             Picked::Several(_) | Picked::None if reading.job_guessed => {
                 service::next(ask, zone, reading, Subject::Anything, gathered)
             }
-            Picked::Several(jobs) => finish(which_job(ask, reading.job.as_deref(), &jobs)),
+            // `the llama job`: told by words of its name.
+            Picked::Several(jobs) => match told(stage, found, &jobs).as_slice() {
+                [only] => call("job_correlation", arguments(only, named.map(|(range, _)| range))),
+                [] => finish(which_job(ask, reading.job.as_deref(), &jobs)),
+                several => finish(which_job(ask, reading.job.as_deref(), several)),
+            },
             Picked::None => finish(no_job(reading.job.as_deref(), found, named.map(|(_, asked)| asked))),
         },
     }
@@ -82,6 +90,38 @@ fn pick_job(named: Option<&str>, found: &ToolOutput) -> Picked {
         [only] if !only_near => Picked::One(only.clone()),
         several => Picked::Several(several.to_vec()),
     }
+}
+
+/// Of several jobs those whose names have most of the question's words.
+fn told(stage: &Stage<'_>, found: &ToolOutput, jobs: &[String]) -> Vec<String> {
+    let words = normalised(&stage.ask.text, stage.lexicon);
+    let rows: Vec<&EvidenceRow> = found.evidence.iter().flat_map(|piece| &piece.rows).collect();
+    let called = |job: &String| {
+        let row = rows.iter().find(|row| row.entity.get("job") == Some(job))?;
+        row.fields.get("name").map(|name| words_of_name(name, &words, stage.lexicon))
+    };
+    let scored: Vec<(usize, &String)> =
+        jobs.iter().filter_map(|job| Some((called(job)?, job))).filter(|(count, _)| *count > 0).collect();
+    let best = scored.iter().map(|(count, _)| *count).max();
+    scored.iter().filter(|(count, _)| Some(*count) == best).map(|(_, job)| (*job).clone()).collect()
+}
+
+/// The only job of that name, or whose name has it as a part.
+pub(super) fn called(written: Option<&str>, found: &ToolOutput) -> Option<String> {
+    let written = written?.to_lowercase();
+    let rows = found.evidence.iter().flat_map(|piece| &piece.rows);
+    let names: Vec<(&String, String)> =
+        rows.filter_map(|row| Some((row.entity.get("job")?, row.fields.get("name")?.to_lowercase()))).collect();
+    let pick = |fits: &dyn Fn(&String) -> bool| {
+        let mut ids: Vec<&String> = names.iter().filter(|(_, name)| fits(name)).map(|(id, _)| *id).collect();
+        ids.sort_unstable();
+        ids.dedup();
+        match ids.as_slice() {
+            [only] => Some((*only).clone()),
+            _ => None,
+        }
+    };
+    pick(&|name| *name == written).or_else(|| pick(&|name| written.len() >= 4 && name.contains(&written)))
 }
 
 /// The job of that very id.

@@ -46,10 +46,10 @@ pub(super) fn next(ask: &Ask, zone: &TimeZone, reading: &Reading, subject: Subje
         return correlate(Some(name), range);
     }
     if let (Subject::Anything, Some(Ok(jobs))) = (subject, looked_up(gathered, "job", true))
-        && let Some(job) = job::exact(written, &names(jobs, "job"))
+        && let Some(job) = job::exact(written, &names(jobs, "job")).cloned().or_else(|| job::called(written, jobs))
     {
         let named = named_window(ask, zone, reading).map(|(range, _)| range);
-        return call("job_correlation", job::arguments(job, named));
+        return call("job_correlation", job::arguments(&job, named));
     }
     // Engines are looked at one by one; of other services the one that users see is found by who calls whom.
     let all = models.is_none_or(|found| names(found, "model").is_empty());

@@ -14,7 +14,7 @@ use sightline_query::catalogue::LabelAliases;
 use tokio::sync::mpsc;
 
 use super::super::{CommandError, failed};
-use super::{DATABASE, Loaded};
+use super::{Loaded, Place};
 use crate::config::Config;
 use crate::output;
 use crate::room::Room;
@@ -35,14 +35,18 @@ struct State {
 }
 
 /// See [`super::load`].
-pub(super) async fn load(config: &Config, room: &Room, now: Timestamp) -> Result<Loaded, CommandError> {
+pub(super) async fn load(config: &Config, room: &Room, place: Place, now: Timestamp) -> Result<Loaded, CommandError> {
     let engine = room.embedded.as_ref().ok_or_else(|| {
         CommandError::Usage("the demo needs the embedded engine; unset `clickhouse.url` to use it".to_owned())
     })?;
     let writer = &Writer::new(&endpoint(engine, EngineUser::Writer));
-    let path = config.data_dir.join("demo.json");
-    let database = DatabaseName::new(DATABASE).map_err(failed)?;
+    let path = config.data_dir.join(place.state);
+    let database = DatabaseName::new(place.database).map_err(failed)?;
     let (fleet, from, to) = match missing(&path, now) {
+        // A fleet that stands still is whole already.
+        Some((fleet, from, to)) if from == to => {
+            return loaded(&fleet);
+        }
         Some(tail) => {
             clear_jobs(writer, &database).await.map_err(failed)?;
             tail
@@ -55,17 +59,21 @@ pub(super) async fn load(config: &Config, room: &Room, now: Timestamp) -> Result
             (fleet, start, anchor)
         }
     };
-    let question = fleet
-        .truths()
-        .first()
-        .map(|truth| truth.question.clone())
-        .ok_or_else(|| CommandError::Failed("the demo fleet has no question; report this".to_owned()))?;
-    let anchor = fleet.anchor();
+    let (anchor, first) = (fleet.anchor(), loaded(&fleet)?);
     // Forgotten before and remembered after: a load that is cut off leaves no state, so the next start makes the whole anew
     // instead of loading the same rows twice.
     forget(&path)?;
     insert(writer, &database, fleet, from, to).await?;
     remember(&path, State { seed: SEED, anchor, loaded_until: to })?;
+    Ok(first)
+}
+
+fn loaded(fleet: &DemoFleet) -> Result<Loaded, CommandError> {
+    let question = fleet
+        .truths()
+        .first()
+        .map(|truth| truth.question.clone())
+        .ok_or_else(|| CommandError::Failed("the demo fleet has no question; report this".to_owned()))?;
     Ok(Loaded { question })
 }
 

@@ -1,0 +1,99 @@
+//! `sightline eval questions`: labelled questions, asked through the line over the demo fleet.
+
+use jiff::Timestamp;
+use sightline_evals::questions::{AS_OF, Call, Fault, Given, Labelled, Scored, Tally, faults, json, misleads, read};
+use sightline_server::commands::CommandError;
+use sightline_server::commands::questions::{FleetLine, Heard};
+use sightline_server::{Config, Earlier, Outcome, output, render_text};
+
+use crate::arguments::eval::QuestionsArguments;
+
+/// Asks them and prints how they fared. A low score is no failure; a question that cannot be asked is.
+///
+/// # Errors
+/// When there is nothing to ask, or the line meets a fault.
+pub(crate) async fn run(config: &Config, arguments: &QuestionsArguments) -> Result<(), CommandError> {
+    let labelled = read(&arguments.dir).map_err(failed)?;
+    let every = usize::try_from(arguments.every).unwrap_or(1);
+    let asked = labelled
+        .iter()
+        .filter(|label| arguments.only.as_ref().is_none_or(|text| label.id.contains(text.as_str())))
+        .step_by(every);
+    let as_of: Timestamp = AS_OF.parse().map_err(failed)?;
+    let line = FleetLine::open(config, as_of).await?;
+    let mut all: Vec<Scored> = Vec::new();
+    for label in asked {
+        match scored(&line, label).await {
+            Ok(one) => all.push(one),
+            Err(error) => {
+                line.close().await;
+                return Err(CommandError::Failed(format!("`{}` could not be asked: {error}", label.id)));
+            }
+        }
+    }
+    line.close().await;
+    if all.is_empty() {
+        return Err(CommandError::Usage("no question has an id with the text of --only in it".to_owned()));
+    }
+    let mut tally = Tally::default();
+    all.iter().for_each(|one| tally.add(one));
+    if let Some(file) = &arguments.json {
+        let text = json(&all).map_err(failed)?;
+        std::fs::write(file, text)
+            .map_err(|error| CommandError::Failed(format!("cannot write `{}`: {error}", file.display())))?;
+    }
+    output::result(&tally.table()).map_err(failed)
+}
+
+async fn scored(line: &FleetLine, label: &Labelled) -> Result<Scored, CommandError> {
+    let mut before: Vec<Earlier> = Vec::new();
+    let mut last: Option<Heard> = None;
+    for turn in &label.turns {
+        if let Some(heard) = last.take() {
+            before.push(Earlier::of(&heard.answer));
+        }
+        last = Some(line.ask(turn, &before, &label.principal, &label.zone).await?);
+    }
+    let heard = last.ok_or_else(|| CommandError::Failed("it has no turn".to_owned()))?;
+    let value = match &label.value_sql {
+        Some(sql) => line.number(sql).await?,
+        None => None,
+    };
+    let calls: Vec<Call> = heard
+        .calls
+        .iter()
+        .map(|call| Call { tool: call.tool.clone(), arguments: call.arguments.clone() })
+        .collect();
+    let text = render_text(&heard.answer);
+    let answer = &heard.answer;
+    let found = faults(label, Given { answer, text: &text, calls: &calls, value });
+    let answered = matches!(answer.outcome, Outcome::Answered | Outcome::NoFault);
+    Ok(Scored {
+        id: label.id.clone(),
+        class: label.class.clone(),
+        turns: label.turns.clone(),
+        confident: misleads(&found, answered),
+        faults: found.iter().map(told).collect(),
+        outcome: answer.outcome.as_str().to_owned(),
+        headline: answer.headline.clone(),
+        calls: calls.iter().map(|call| format!("{} {}", call.tool, call.arguments)).collect(),
+        wall_ms: answer.cost.wall_ms,
+    })
+}
+
+fn told(fault: &Fault) -> String {
+    match fault {
+        Fault::Outcome(outcome) => format!("ended {outcome}"),
+        Fault::Tool => "tool".to_owned(),
+        Fault::Metric => "metric".to_owned(),
+        Fault::Time => "time".to_owned(),
+        Fault::Entities => "entities".to_owned(),
+        Fault::Arguments(name) => format!("argument {name}"),
+        Fault::Value(value) => format!("value {value} is not stated"),
+        Fault::Says(text) => format!("`{text}` is not said"),
+    }
+}
+
+fn failed(error: impl std::error::Error) -> CommandError {
+    CommandError::Failed(error.to_string())
+}
