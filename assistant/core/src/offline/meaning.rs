@@ -165,7 +165,7 @@ pub(super) fn asks(words: &[Word<'_>], has_metric: bool, has_job: bool, times: u
     if any(words, WHAT_TO_DO) {
         return true;
     }
-    let plain = begins(&["what is", "what are", "what's"]);
+    let plain = begins(&["what is", "what are"]);
     if plain && (has_code || has_mask) {
         return true;
     }

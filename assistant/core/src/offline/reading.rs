@@ -130,6 +130,12 @@ pub(super) fn read(text: &str, catalogue: &Catalogue, as_of: Timestamp, zone: &T
         },
     };
     let written = subject::written_name(&words, &times, &named);
+    // `tensor activity of embed-train is low, is the job broken`: the job has a name, only not where one is looked for.
+    let spoken = written.as_deref().filter(|name| subject::is_joined_name(name) && any(&words, lexicon::JOB));
+    let (job, job_guessed) = match (job, spoken) {
+        (None, Some(name)) if named.is_empty() && !any(&words, lexicon::SERVICE) => (Some(name.to_owned()), true),
+        (job, _) => (job, job_guessed),
+    };
     let tenant = after(&words, &["tenant", "tenant of", "customer"]);
     let metric = metric(&words, &times, catalogue);
     let about = subject::subject(&words, job.is_some(), &named, written.as_deref());
@@ -236,7 +242,7 @@ fn job(words: &[Word<'_>], times: &[TimeMention]) -> Option<String> {
         }
         if let Some(next) = words.get(place + 1)
             && !is_filler(&next.folded)
-            && !lexicon::SLOW.contains(&next.folded.as_str())
+            && !subject::is_vocabulary(next)
             && !in_time(times, place + 1)
         {
             return Some(next.typed.to_owned());

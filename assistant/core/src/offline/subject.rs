@@ -98,7 +98,7 @@ fn is_written_like_a_name(word: &Word<'_>, place: usize) -> bool {
 }
 
 /// Words that the question is made of, and that name nothing.
-fn is_vocabulary(word: &Word<'_>) -> bool {
+pub(super) fn is_vocabulary(word: &Word<'_>) -> bool {
     let lists = [
         lexicon::SLOW,
         lexicon::UNWELL,

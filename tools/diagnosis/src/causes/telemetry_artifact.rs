@@ -237,9 +237,24 @@ fn flat_line(case: &Case<'_>) -> Option<Artifact> {
     range.intersect(&case.window)?;
     let least = stat(power.evidence, member.entity, Stat::Min, Some(range));
     let most = stat(power.evidence, member.entity, Stat::Max, Some(range));
-    let claim = Sentence::new(
+    // What else stands still is held to it as well.
+    let also: Vec<(Quantity, Quantity)> = views
+        .iter()
+        .filter(|view| view.signal != Signal::Power)
+        .filter_map(|view| {
+            let same = view.members.iter().find(|m| m.entity == member.entity)?;
+            let tail = flat_tail(same);
+            let range = TimeRange::new(tail.first()?.time, just_after(tail.last()?.time))?;
+            let of = |which: Stat| stat(view.evidence, same.entity, which, Some(range));
+            Some((of(Stat::Max), of(Stat::Min)))
+        })
+        .collect();
+    let sentence = Sentence::new(
         "From {from} on the power draw of GPU {gpu} on {node} is {least} in every sample, and its temperature does not move either.",
-    )
+    );
+    let claim = also
+        .into_iter()
+        .fold(sentence, |sentence, (most, least)| sentence.holds(most, Relation::AtMost, least))
     .entity(power.evidence, member.entity)
     .instant("from", power.evidence, member.entity, from)
     .number("least", least.clone(), 0, power.unit())

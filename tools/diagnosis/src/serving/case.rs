@@ -243,7 +243,7 @@ impl<'a> Case<'a> {
     pub(crate) fn no_data(&self, needs: &[ServingSignal]) -> Finding {
         let missing: Vec<&str> = needs.iter().filter(|s| self.track(**s).is_none()).map(|s| s.words()).collect();
         let text = format!("Not judged: there are no samples of {} for this service in this window.", list(&missing));
-        Finding::NoData(self.cited(Sentence::new(&text)))
+        Finding::NoData(self.resting(Sentence::new(&text)))
     }
 
     /// "Ruled out: …", resting on the signals that say so.
@@ -254,11 +254,11 @@ impl<'a> Case<'a> {
             sentence = sentence.cite(&track.evidence.id);
             cites = true;
         }
-        Finding::RuledOut(if cites { sentence.claim() } else { self.cited(sentence) })
+        Finding::RuledOut(if cites { sentence.claim() } else { self.resting(sentence) })
     }
 
     /// A sentence that cites what the service was judged by first, so that it rests on something.
-    fn cited(&self, sentence: Sentence) -> DraftClaim {
+    pub(crate) fn resting(&self, sentence: Sentence) -> DraftClaim {
         let complaint = self.complaint().map(|c| &c.change.evidence.id);
         let any = crate::serving::complaint::LATENCIES.into_iter().find_map(|s| self.tracks.whole(s));
         match complaint.or(any.map(|t| &t.evidence.id)) {
