@@ -167,8 +167,6 @@ fn the_only_rank_whose_input_is_late_is_named_and_not_its_node() {
     let late = |n: usize, g: usize, i: usize| i >= 110 && (n, g) == (2, 1);
     world.bend(Signal::StepTime, |_, _, i, v| Some(if i >= 110 { v + 0.9 } else { v }));
     world.bend(Signal::DataLoading, move |n, g, i, v| Some(if late(n, g, i) { v + 0.9 } else { v }));
-    world.bend(Signal::CommunicationTime, move |n, g, i, v| {
-        Some(if i >= 110 && !late(n, g, i) { v + 0.9 } else { v })
-    });
+    world.bend(Signal::CommunicationTime, move |n, g, i, v| Some(if i >= 110 && !late(n, g, i) { v + 0.9 } else { v }));
     assert_eq!(world.diagnose().verdict(), verdict("answered", "data_loader_bottleneck", &["n2/1"], Some(110)));
 }

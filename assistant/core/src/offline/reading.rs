@@ -198,7 +198,7 @@ fn classify(
     }
     // A metric of the same name (`DCGM_FI_DEV_XID_ERRORS`) is meant only when it is written as one.
     let named_metric = words.iter().any(|w| w.folded.contains('_') || w.folded.contains(':')) && has_metric;
-    if any(words, lexicon::LOGS) && !named_metric {
+    if any(words, lexicon::LOGS) && !any(words, lexicon::LOGS_IN) && !named_metric {
         return Class::Logs;
     }
     if any(words, lexicon::EVENTS) && !named_metric {
@@ -229,7 +229,7 @@ fn classify(
         Some(Subject::Job) if asks => Class::Why(Subject::Job),
         Some(Subject::Anything) if named => Class::Why(Subject::Anything),
         // What is slow or fails goes by a word that only the look-up can tell from any other: `the shop's frontend`.
-        None if any(words, lexicon::SLOW) => Class::Why(Subject::Service),
+        None if subject::is_unwell(words) => Class::Why(Subject::Service),
         Some(Subject::Job | Subject::Service | Subject::Host | Subject::Anything) | None => Class::Other,
     }
 }

@@ -229,6 +229,16 @@ fn everyday_wordings_about_services_ask_for_a_cause() {
         "big-chat not answering at all since 9:30, p99 looks fine tho",
         "one of the legal-llm replicas is way slower than the others, why",
         "why are the tokens of assist getting slower and slower today",
+        "did the pricing deploy break checkout?",
+        "checkout goes bad every half hour or so today, what is it",
+        "petsite p95 jumped around ten to three. root cause?",
+        "checkout throwing 500s since the deploy?",
+        "checkout down!! everything 500, why",
+        "web p99 bad since 6:38, p50 fine. which pod?",
+        "feed latency up since the deploy, whose fault",
+        "users could not log in to web yesterday around 9pm, what happened?",
+        "limits shows cpu throttling, is web ok?",
+        "tons of requests on faq-bot this morning, is it ok?",
     ] {
         assert!(matches!(class(text), Class::Why(Subject::Service | Subject::Anything)), "{text}: {:?}", class(text));
     }
@@ -240,6 +250,8 @@ fn a_machine_that_only_goes_by_its_name_is_asked_about_as_well() {
         ("gpus on a100-62 look frozen, temp exactly the same for an hour. hung?", "a100-62"),
         ("no gpu metrics from gpu-g02 between 13:10 and 13:50, did the node die?", "gpu-g02"),
         ("metrics of node-32 look shifted by some minutes vs node-31, whats up", "node-32"),
+        ("ecc errors on a100-82, should i drain it? ner-de runs there", "a100-82"),
+        ("saw pcie gen1 on all gpus of node-9 around half past 10, broken riser?", "node-9"),
     ] {
         let read = reading(text);
         assert_eq!((read.class, read.subject.as_deref()), (Class::Why(Subject::Anything), Some(name)), "{text}");

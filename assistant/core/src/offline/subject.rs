@@ -21,7 +21,7 @@ pub(super) fn is_symptom(words: &[Word<'_>]) -> bool {
 pub(super) fn is_unwell(words: &[Word<'_>]) -> bool {
     any(words, lexicon::SLOW)
         || any(words, lexicon::UNWELL)
-        || (any(words, lexicon::SERVICE) && any(words, lexicon::MOVED))
+        || ((any(words, lexicon::SERVICE) || any(words, lexicon::PERCENTILES)) && any(words, lexicon::MOVED))
 }
 
 /// What it is about; none when nothing says so.

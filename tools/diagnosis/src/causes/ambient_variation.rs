@@ -66,11 +66,12 @@ fn throughput(case: &Case<'_>) -> Option<DraftClaim> {
     let view = case.view(Signal::Throughput)?;
     let member = view.members.first()?;
     let of = |which: Stat| stat(view.evidence, member.entity, which, None);
-    let sentence = Sentence::new("The throughput of the job was {usual} at the median meanwhile, and {best} at its best hours.")
-        .entity(view.evidence, member.entity)
-        .number("usual", of(Stat::Median), 0, view.unit())
-        .number("best", of(Stat::P95), 0, view.unit())
-        .holds(of(Stat::P95), Relation::AtLeast, of(Stat::Median));
+    let sentence =
+        Sentence::new("The throughput of the job was {usual} at the median meanwhile, and {best} at its best hours.")
+            .entity(view.evidence, member.entity)
+            .number("usual", of(Stat::Median), 0, view.unit())
+            .number("best", of(Stat::P95), 0, view.unit())
+            .holds(of(Stat::P95), Relation::AtLeast, of(Stat::Median));
     Some(sentence.claim())
 }
 

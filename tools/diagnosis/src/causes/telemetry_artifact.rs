@@ -255,11 +255,11 @@ fn flat_line(case: &Case<'_>) -> Option<Artifact> {
     let claim = also
         .into_iter()
         .fold(sentence, |sentence, (most, least)| sentence.holds(most, Relation::AtMost, least))
-    .entity(power.evidence, member.entity)
-    .instant("from", power.evidence, member.entity, from)
-    .number("least", least.clone(), 0, power.unit())
-    .holds(most, Relation::AtMost, least)
-    .claim();
+        .entity(power.evidence, member.entity)
+        .instant("from", power.evidence, member.entity, from)
+        .number("least", least.clone(), 0, power.unit())
+        .holds(most, Relation::AtMost, least)
+        .claim();
     Some(Artifact {
         kind: Kind::FlatLine,
         components: nodes.iter().map(|n| Component::from([("node".to_owned(), (*n).to_owned())])).collect(),

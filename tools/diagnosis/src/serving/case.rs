@@ -231,12 +231,17 @@ impl<'a> Case<'a> {
         component
     }
 
-    /// Whether something began together with the complaint; `None` when one of both is not known.
+    /// Whether something began together with what callers feel; `None` when one of both is not known. Each complaint counts: tokens come
+    /// late at once where blocks run out, and the queue that makes first tokens late takes minutes to build up.
     pub(crate) fn coincides(&self, onset: Option<Timestamp>) -> Option<bool> {
-        let complaint = &self.complaint()?.change;
-        let (onset, worse) = (onset?, complaint.onset.as_ref()?.at);
-        let apart = (onset.as_millisecond() - worse.as_millisecond()).abs();
-        Some(apart <= COINCIDENCE_MS.max(3 * complaint.step_ms))
+        let onset = onset?;
+        let together = |change: &Change<'_>| {
+            let apart = (onset.as_millisecond() - change.onset.as_ref()?.at.as_millisecond()).abs();
+            Some(apart <= COINCIDENCE_MS.max(3 * change.step_ms))
+        };
+        let known: Vec<bool> = self.complaints.worse.iter().filter_map(|c| together(&c.change)).collect();
+        self.complaint()?.change.onset.as_ref()?;
+        Some(known.into_iter().any(|together| together))
     }
 
     /// "Not judged: …": the finding of a check whose signals are missing.

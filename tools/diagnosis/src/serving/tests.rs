@@ -379,7 +379,11 @@ fn a_gpu_that_fell_off_below_a_replica_is_why_the_other_queues() {
     assert_eq!(judged.status("nvlink_fault"), "ruled_out");
     // Long before, or an application's own, it is no reason.
     let mut old = queueing();
-    old.kernel(T0 - 60, "inf-01", xid).kernel(T0, "inf-01", "NVRM: Xid (PCI:0000:1b:00): 31, pid=7, name=python3, Ch 08");
+    old.kernel(T0 - 60, "inf-01", xid).kernel(
+        T0,
+        "inf-01",
+        "NVRM: Xid (PCI:0000:1b:00): 31, pid=7, name=python3, Ch 08",
+    );
     assert_eq!(old.diagnose().first().id, "queue_saturation");
     let mut calm = World::healthy(2);
     calm.kernel(T0, "inf-01", xid);
@@ -398,4 +402,39 @@ fn an_engine_that_stands_still_on_busy_gpus_hangs_in_a_collective() {
     };
     assert_cause(&halted(100.0), "collective_hang", &["chat"], Some(T0));
     assert_eq!(halted(3.0).status("collective_hang"), "ruled_out");
+}
+
+/// One replica was started with a tenth of the cache: nothing changes on it, and it throws out what its peers keep.
+#[test]
+fn a_replica_with_less_cache_than_its_peers_is_told_by_them() {
+    let mut world = World::healthy(3);
+    world.bend(S::Preemptions, |r, _, v| if r == 1 { 0.6 } else { v });
+    world.bend(S::KvUsage, |r, _, v| if r == 1 { 0.97 } else { v });
+    world.bend(S::QueueTime, |r, i, v| if r == 1 { if i >= T0 { 6.0 } else { 2.0 } } else { v });
+    world.bend(S::FirstToken, |r, i, v| if r == 1 { if i >= T0 { 6.3 } else { 2.3 } } else { v });
+    assert_cause(&world.diagnose(), "kv_cache_pressure", &["chat/chat-1"], None);
+}
+
+/// The cache is full and tokens come late at once; the queue, and the first tokens behind it, take a quarter of an hour more.
+#[test]
+fn what_began_with_any_of_the_complaints_began_with_them() {
+    let mut world = World::healthy(2);
+    world.from(T0, S::InterToken, 1.7).to(T0, S::Preemptions, 1.4).to(T0, S::KvUsage, 0.97);
+    world.to(T0 + 12, S::Waiting, 22.0).to(T0 + 12, S::QueueTime, 9.0).to(T0 + 12, S::FirstToken, 9.3);
+    assert_cause(&world.diagnose(), "kv_cache_pressure", &["chat"], Some(T0));
+}
+
+/// A release trades first tokens for the others: what its front end seems to take longer is its schedule.
+#[test]
+fn a_release_that_makes_tokens_faster_and_the_first_one_late_is_no_busy_front_end() {
+    let traded = |recorded: bool| {
+        let mut world = World::healthy(1);
+        world.to(T0, S::FirstToken, 0.56).to(T0, S::FrontEnd, 0.29).from(T0, S::InterToken, 0.78);
+        if recorded {
+            world.event(T0 - 1, "deploy", "chat: engine rolled out");
+        }
+        world.diagnose()
+    };
+    assert_eq!(traded(true).first().id, "software_regression");
+    assert_eq!(traded(false).first().id, "tokenizer_bottleneck");
 }

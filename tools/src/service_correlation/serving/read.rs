@@ -305,7 +305,8 @@ impl CaseFile {
 /// The nodes that the replicas run on, by their own rows and by those of their pods; none when nothing tells.
 fn nodes(inventory: &Inventory, fetched: &[Fetched]) -> Result<Option<BTreeSet<String>>, ToolError> {
     let mut nodes = inventory.replicas.nodes.clone();
-    let is_list = |f: &&Fetched| matches!(&f.query.query().shape, Shape::Distinct { of, .. } if of.as_slice() == [Dim::Node]);
+    let is_list =
+        |f: &&Fetched| matches!(&f.query.query().shape, Shape::Distinct { of, .. } if of.as_slice() == [Dim::Node]);
     for one in fetched.iter().filter(|f| f.round == 1).filter(is_list) {
         nodes.extend(distinct_rows(one)?.into_iter().filter_map(|row| row.entity.get("node").cloned()));
     }

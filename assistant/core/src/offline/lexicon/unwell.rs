@@ -79,6 +79,11 @@ pub(in crate::offline) const SLOW: &[&str] = &[
     "took ages",
     "takes forever",
     "take forever",
+    "throwing",
+    "break",
+    "breaks",
+    "broke",
+    "breaking",
 ];
 
 /// Something is not as it should be, or may not be.
@@ -140,6 +145,19 @@ pub(in crate::offline) const UNWELL: &[&str] = &[
     "complaining",
     "out of sync",
     "shifted",
+    "goes bad",
+    "went bad",
+    "gone bad",
+    "errors since",
+    "500",
+    "500s",
+    "502",
+    "503",
+    "504",
+    "5xx",
+    "could not",
+    "unable to",
+    "will it oom",
 ];
 
 /// Asks for a cause, a culprit or a verdict, whatever the symptom.
@@ -196,6 +214,13 @@ pub(in crate::offline) const SEEKS: &[&str] = &[
     "leaking",
     "overloaded",
     "idle",
+    "what is it",
+    "who is it",
+    "whose fault",
+    "which pod",
+    "should i",
+    "should we",
+    "worry",
 ];
 
 /// A measure moved, which asks for the cause.
@@ -248,6 +273,7 @@ pub(in crate::offline) const MOVED: &[&str] = &[
     "is up",
     "are up",
     "was up",
+    "up since",
     "crept up",
     "creeps up",
     "creeping up",

@@ -23,9 +23,34 @@ const CALLED: [(&str, &[&str]); 9] = [
 
 /// How people speak of what is shown rather than of what runs.
 const SHOWN: &[&str] = &[
-    "idle", "frozen", "stale", "flat", "exactly the same", "shifted", "out of sync", "metrics", "telemetry", "readings", "counters", "counter",
-    "shows 0", "show 0", "showing 0", "shows zero", "show zero", "reads 0", "read 0", "at 0", "is 0", "are 0", "zero", "missing", "no data",
-    "no samples", "exporter", "believable",
+    "idle",
+    "frozen",
+    "stale",
+    "flat",
+    "exactly the same",
+    "shifted",
+    "out of sync",
+    "metrics",
+    "telemetry",
+    "readings",
+    "counters",
+    "counter",
+    "shows 0",
+    "show 0",
+    "showing 0",
+    "shows zero",
+    "show zero",
+    "reads 0",
+    "read 0",
+    "at 0",
+    "is 0",
+    "are 0",
+    "zero",
+    "missing",
+    "no data",
+    "no samples",
+    "exporter",
+    "believable",
 ];
 
 /// The causes that lie in the measurement.
@@ -104,7 +129,8 @@ mod tests {
             next_steps: Vec::new(),
             runbooks: Vec::new(),
         };
-        let first = DraftCause { id: "compute_bound".to_owned(), status: CauseStatus::Supported, rank: 1, ..cause.clone() };
+        let first =
+            DraftCause { id: "compute_bound".to_owned(), status: CauseStatus::Supported, rank: 1, ..cause.clone() };
         answered(&ask, Draft { outcome: Some(outcome), causes: vec![first, cause], ..Draft::default() })
     }
 

@@ -9,7 +9,7 @@ use sightline_tools::ToolOutput;
 use super::super::draft;
 use super::super::plan::{MAX_CHOICES, call, finish, from_call, output};
 use super::super::reading::{Reading, Subject};
-use super::super::words::words;
+use super::super::words::{Word, words};
 use super::names::{meant, names};
 use super::{host, job, looked_up, named_window, window};
 use crate::ports::{Ask, Draft, Gathered, ToolCall, Turn};
@@ -147,7 +147,7 @@ fn by_name(
         return correlate(Some(name), range);
     }
     // `Online Boutique is slow`: an ordinary word that names nothing that is recorded is the name of the whole, if anything's.
-    if near.is_empty() && is_plain_word(written) {
+    if near.is_empty() && is_plain_word(written) && means_the_whole(&words(&ask.text), written) {
         match whole {
             Whole::All => return correlate(None, range),
             Whole::Only(service) => return correlate(Some(&service), range),
@@ -188,6 +188,16 @@ fn with_note(reading: &Reading, gathered: &[Gathered], result: Result<&ToolOutpu
 /// Whether a word is written as any word is: nobody writes `chat-v2`, `PetSite` or `80609` but for a name.
 fn is_plain_word(word: &str) -> bool {
     word.chars().all(char::is_alphabetic) && !word.chars().skip(1).any(char::is_uppercase)
+}
+
+/// Whether a word that is no service's name speaks of all that there is: a brand (`Online Boutique is slow`), or a thing with an article (`the llm
+/// api`, `our shop`). A bare word (`why is recommender slow`) is the name of something that is not there.
+fn means_the_whole(words: &[Word<'_>], written: &str) -> bool {
+    const ARTICLES: [&str; 6] = ["the", "our", "my", "your", "this", "that"];
+    let place = words.iter().position(|word| word.typed == written);
+    let before = place.and_then(|place| place.checked_sub(1)).and_then(|place| words.get(place));
+    written.chars().next().is_some_and(char::is_uppercase)
+        || before.is_some_and(|word| ARTICLES.contains(&word.folded.as_str()))
 }
 
 fn which(ask: &Ask, written: Option<&str>, names: &[String]) -> Draft {

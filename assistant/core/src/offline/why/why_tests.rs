@@ -155,7 +155,7 @@ fn a_bare_name_is_a_service_or_else_a_job() {
     let text = "what is wrong with 80609?";
     let first = calls(turn(text, &[]));
     let kinds: Vec<&str> = first.iter().map(|call| call.arguments["kind"].as_str().unwrap()).collect();
-    assert_eq!(kinds, ["service", "model", "job"]);
+    assert_eq!(kinds, ["service", "model", "job", "node"]);
     let job = [
         found(&first[0], "service", &["chat"]),
         found(&first[1], "model", &[]),
@@ -169,7 +169,7 @@ fn a_bare_name_is_a_service_or_else_a_job() {
     assert_eq!(first[0].arguments["kind"], "job");
     let none = vec![found(&first[0], "job", &[])];
     let second = calls(turn(text, &none));
-    assert_eq!(second.len(), 2, "{second:?}");
+    assert_eq!(second.len(), 3, "{second:?}");
     let there = [none, vec![found(&second[0], "service", &[]), found(&second[1], "model", &["llama-70b"])]].concat();
     assert_eq!(calls(turn(text, &there))[0].tool, "service_correlation");
 }
@@ -262,4 +262,13 @@ fn a_word_that_names_nothing_means_the_only_engine_and_asks_which_of_several() {
     let next = calls(turn(text, &searched(&["chat-api"])));
     assert_eq!((next[0].tool.as_str(), &next[0].arguments["service"]), ("service_correlation", &json!("chat-api")));
     assert_eq!(draft(turn(text, &searched(&["chat-api", "code-api"]))).outcome, Some(Outcome::Clarify));
+}
+
+#[test]
+fn a_bare_word_that_names_nothing_is_the_name_of_something_that_is_not_there() {
+    let text = "why is recommender slow?";
+    let gathered = listed(text, &["checkout", "cart"], &[]);
+    let searches = calls(turn(text, &gathered));
+    let found = searches.iter().map(|call| found(call, "service", &[])).collect();
+    assert_eq!(draft(turn(text, &[gathered, found].concat())).outcome, Some(Outcome::InsufficientData));
 }

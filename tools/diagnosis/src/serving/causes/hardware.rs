@@ -75,7 +75,8 @@ fn assess(case: &Case<'_>, is_kind: impl Fn(&XidInfo) -> bool) -> Finding {
             .row_time("at", logs, *row);
         Some(sentence.claim())
     });
-    let text = format!("A GPU below the service broke on {{node}} at {{at}}, about when it became worse: {}.", info.meaning);
+    let text =
+        format!("A GPU below the service broke on {{node}} at {{at}}, about when it became worse: {}.", info.meaning);
     let found = Found {
         strength: Strength::Proof,
         onset: Some(at),
