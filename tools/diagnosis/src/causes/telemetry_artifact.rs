@@ -196,7 +196,8 @@ fn stopped_counters(case: &Case<'_>) -> Option<Artifact> {
 /// The points at the end of a series that repeat one value exactly, their smallest and largest samples too.
 fn flat_tail<'m>(member: &'m Member<'_>) -> &'m [sightline_model::Point] {
     let Some(last) = member.points.last() else { return &[] };
-    let same = |p: &&sightline_model::Point| p.min == last.value && p.max == last.value;
+    // Of samples, and not of means: the mean of equal numbers is off by a last digit.
+    let same = |p: &&sightline_model::Point| p.min == last.min && p.max == last.min;
     let count = member.points.iter().rev().take_while(same).count();
     member.points.get(member.points.len() - count..).unwrap_or(&[])
 }

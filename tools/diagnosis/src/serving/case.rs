@@ -216,6 +216,20 @@ impl<'a> Case<'a> {
         self.track(signal)?.median(self.focus())
     }
 
+    /// Whether the requests that wait can hold this share of what first tokens take longer: by Little's law a request waits for as many seconds
+    /// as there wait requests for one served a second. Taken to be so where one of the three is not known.
+    pub(crate) fn queue_holds(&self, share: f64) -> bool {
+        let signals = (self.typical(ServingSignal::Waiting), self.typical(ServingSignal::Served));
+        let (Some(late), (Some(waiting), Some(served))) = (self.complaint_of(ServingSignal::FirstToken), signals)
+        else {
+            return true;
+        };
+        // A level is the mean over replicas, a rate their sum.
+        let replicas =
+            if self.subject().is_some() { 1 } else { self.tracks.parts(ServingSignal::Waiting).len().max(1) };
+        served <= 0.0 || waiting * replicas as f64 / served >= share * (late.change.after - late.change.before)
+    }
+
     /// The culprits: the replicas that the complaint is confined to, else the service.
     pub(crate) fn components(&self) -> Vec<Component> {
         match self.complaint().map(|c| c.replicas.as_slice()) {

@@ -438,3 +438,14 @@ fn a_release_that_makes_tokens_faster_and_the_first_one_late_is_no_busy_front_en
     assert_eq!(traded(true).first().id, "software_regression");
     assert_eq!(traded(false).first().id, "tokenizer_bottleneck");
 }
+
+/// The front end lets requests through one by one: one waits in the engine, which is no queue that holds seventeen seconds.
+#[test]
+fn a_queue_of_one_holds_no_delay_of_many_seconds() {
+    let mut world = World::healthy(1);
+    world.to(T0, S::FirstToken, 17.0).to(T0, S::FrontEnd, 16.5).to(T0, S::QueueTime, 0.08);
+    world.to(T0, S::Waiting, 2.6).to(T0, S::Running, 10.0);
+    let judged = world.diagnose();
+    assert_cause(&judged, "tokenizer_bottleneck", &["chat"], Some(T0));
+    assert_eq!((judged.status("batching_inefficiency"), judged.status("queue_saturation")), ("ruled_out", "ruled_out"));
+}

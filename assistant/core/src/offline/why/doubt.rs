@@ -5,8 +5,9 @@
 use sightline_model::{CauseStatus, Outcome};
 
 use super::super::lexicon;
+use super::super::plan::finish;
 use super::super::words::{any, words};
-use crate::ports::{Ask, Draft};
+use crate::ports::{Ask, Draft, Turn};
 
 /// How people call a cause, by its id.
 const CALLED: [(&str, &[&str]); 9] = [
@@ -76,6 +77,14 @@ fn about_what_is_shown(ask: &Ask, draft: &mut Draft) {
     let ranked = draft.causes.iter_mut().filter(|cause| cause.status == CauseStatus::Supported);
     ranked.zip(1..).for_each(|(cause, rank)| cause.rank = rank);
     draft.outcome = Some(Outcome::Answered);
+}
+
+/// The same for a turn.
+pub(super) fn told(ask: &Ask, turn: Turn) -> Turn {
+    match turn {
+        Turn::Draft(draft) => finish(answered(ask, *draft)),
+        calls @ Turn::Calls(_) => calls,
+    }
 }
 
 /// The draft as it is, unless a question that wants a yes or a no is about a cause that could not be judged.

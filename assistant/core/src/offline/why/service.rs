@@ -11,7 +11,7 @@ use super::super::plan::{MAX_CHOICES, call, finish, from_call, output};
 use super::super::reading::{Reading, Subject};
 use super::super::words::{Word, words};
 use super::names::{meant, names};
-use super::{host, job, looked_up, named_window, window};
+use super::{doubt, host, job, looked_up, named_window, window};
 use crate::ports::{Ask, Draft, Gathered, ToolCall, Turn};
 
 /// How far before the window a name is looked for that nothing in the window has: as far back as a service's past is read.
@@ -22,7 +22,8 @@ const KINDS: [&str; 2] = ["service", "model"];
 
 pub(super) fn next(ask: &Ask, zone: &TimeZone, reading: &Reading, subject: Subject, gathered: &[Gathered]) -> Turn {
     if let Some(result) = output(gathered, "job_correlation") {
-        return from_call(result, named_window(ask, zone, reading).map(|(_, asked)| asked));
+        let turn = from_call(result, named_window(ask, zone, reading).map(|(_, asked)| asked));
+        return doubt::told(ask, turn);
     }
     let Some((range, asked)) = window(ask, zone, reading) else { return finish(draft::cannot_yet()) };
     if let Some(result) = output(gathered, "service_correlation") {

@@ -58,12 +58,11 @@ fn assess(case: &Case<'_>, is_kind: impl Fn(&XidInfo) -> bool) -> Finding {
         .filter_map(|place| read.get(place))
         .filter_map(|(row, line)| Some((*row, harms(line)?)))
         .collect();
-    let Some((first, info)) = broken.first().copied() else {
-        return case.ruled_out("the kernel logs of its nodes name no such fault of the hardware at the time", &[]);
-    };
-    let Some((at, node)) = logs.rows.get(first).and_then(|row| Some((row.time?, row.entity.get("node")?.clone())))
-    else {
-        return case.ruled_out("the kernel logs name no node", &[]);
+    let placed = |row: usize| logs.rows.get(row).and_then(|row| Some((row.time?, row.entity.get("node")?.clone())));
+    let first = broken.first().and_then(|(row, info)| Some((*row, *info, placed(*row)?)));
+    let Some((first, info, (at, node))) = first else {
+        let text = "Ruled out: the kernel logs of its nodes name no such fault of the hardware at the time.";
+        return Finding::RuledOut(Sentence::new(text).cite(&logs.id).claim());
     };
     let place = Entity::from([("node".to_owned(), node)]);
     let claims = broken.iter().take(CITED).filter_map(|(row, info)| {

@@ -39,7 +39,7 @@ fn assess(case: &Case<'_>) -> Finding {
     let Some(change) = most else {
         return case.ruled_out("the delay lies in queue or prefill", &[S::FrontEnd, S::QueueTime, S::PrefillTime]);
     };
-    if case.rise(S::Waiting, MIN_CHANGE).is_some() {
+    if case.rise(S::Waiting, MIN_CHANGE).is_some() && case.queue_holds(SHARE) {
         return case.ruled_out("a growing queue holds the delay; its requests have not finished yet", &[S::Waiting]);
     }
     // A release that trades the first token for the others (chunked prefill, vLLM issue 14845) leaves the same remainder; a front end
