@@ -53,6 +53,7 @@ pub(super) fn features(words: &[Word<'_>], reading: &Reading, about: Option<Subj
     add("about_nothing", about.is_none());
     add("joined_name", joined);
     add("symptom", symptom);
+    add("is_unwell", subject::is_unwell(words, lexicon));
     add("commands", commands(words, lexicon));
     add("meaning", meaning::asks(words, lexicon, has_metric, about == Some(Subject::Job) || subject::is_unwell(words, lexicon), reading.times.len()));
     add("kind_many", !reading.ranked.is_empty() || reading.kind_many.is_some());
@@ -110,7 +111,7 @@ fn commands(words: &[Word<'_>], lexicon: &Lexicon) -> bool {
 /// Jobs are asked for, not what is wrong with one: a plural, or a question about who runs what.
 fn finding(words: &[Word<'_>], reading: &Reading, lexicon: &Lexicon) -> bool {
     let about_jobs = lexicon.names.jobs.any(words);
-    let who = any(words, &["who owns", "who runs", "who is running", "whose job", "who started", "who submitted", "what is running", "what's running", "which job runs", "what runs on", "which job is running", "which job is on", "what job", "which job of", "find job", "what did", "everything that runs", "biggest job", "largest job", "longest running", "oldest job"]);
+    let who = any(words, &["who owns", "who runs", "who is running", "whose job", "who started", "who submitted", "what is running", "which job runs", "what runs on", "which job is running", "which job is on", "what job", "which job of", "find job", "what did", "everything that runs", "biggest job", "largest job", "longest running", "oldest job"]);
     let asked = lexicon.what.finds.any(words) || lexicon.names.mine.any(words) || !reading.users.is_empty() || lexicon.stands_for.states.keys().any(|state| find(words, state).is_some());
     (about_jobs && asked && reading.job.is_none()) || (who && !lexicon.unwell.unwell.any(words))
 }

@@ -44,12 +44,12 @@ lists! {
     /// What kind of question it is.
     What {
         shows, most, least, compare, before, value, logs, xid, events, writes, yes_or_no, asks, why, how_many, when, how_long, idle, held,
-        all_well, abilities, exists, finds, trend, each_side, polite,
+        all_well, abilities, exists, finds, trend, each_side, polite, logs_in,
     }
     /// That something is not as it should be.
-    Unwell { slow, unwell, seeks, moved, }
+    Unwell { slow, unwell, seeks, moved, shown, }
     /// What a question may be about.
-    Names { like_names, service, places, leads, plain, job, jobs, people, mine, common, }
+    Names { like_names, service, places, leads, plain, job, jobs, people, mine, common, percentiles, }
     /// What something means.
     Meaning { defines, means, how_can, what_to_do, field, of_something, }
     /// What is refused, and what is outside.

@@ -34,7 +34,9 @@ pub(super) fn asks(words: &[Word<'_>], lexicon: &Lexicon, has_metric: bool, has_
     }
     let begins = |phrases: &[&str]| phrases.iter().any(|phrase| at(said, 0, phrase));
     // "and what does it mean" asks the same as "what does it mean".
-    if meaning.defines.any(words) && meaning.means.any(words) {
+    // "TTFT of chat went through the roof, explain" asks for the cause.
+    let explains_own = has_job && words.last().is_some_and(|word| word.folded == "explain");
+    if meaning.defines.any(words) && meaning.means.any(words) && !explains_own {
         return true;
     }
     if meaning.how_can.any(words) && (meaning.how_can.begin(said) || !has_job) {
@@ -43,7 +45,7 @@ pub(super) fn asks(words: &[Word<'_>], lexicon: &Lexicon, has_metric: bool, has_
     if meaning.what_to_do.any(words) {
         return true;
     }
-    let plain = begins(&["what is", "what are", "what's"]);
+    let plain = begins(&["what is", "what are"]);
     if plain && (has_code || has_mask) {
         return true;
     }

@@ -136,6 +136,12 @@ pub(super) fn read(
         },
     };
     let written = subject::written_name(&words, &times, &said_named, lexicon);
+    // `tensor activity of embed-train is low, is the job broken`: the job has a name, only not where one is looked for.
+    let spoken = written.as_deref().filter(|name| subject::is_joined_name(name) && lexicon.names.job.any(&words));
+    let (job, job_guessed) = match (job, spoken) {
+        (None, Some(name)) if said_named.is_empty() && !lexicon.names.service.any(&words) => (Some(name.to_owned()), true),
+        (job, _) => (job, job_guessed),
+    };
     let about = subject::subject(&words, job.is_some(), &said_named, written.as_deref(), lexicon);
     let found = metrics::find_metrics(&words, &times, about, lexicon, catalogue);
     let stands = &lexicon.stands_for;
@@ -190,7 +196,7 @@ fn job(words: &[Word<'_>], times: &[TimeMention], lexicon: &Lexicon) -> Option<S
         }
         if let Some(next) = words.get(place + 1)
             && !is_filler(&next.folded)
-            && !lexicon.unwell.slow.has(&next.folded)
+            && !subject::is_vocabulary(next, lexicon)
             && !lexicon.stands_for.states.contains_key(&next.folded)
             && !in_time(times, place + 1)
             && (entities_like(next) || !lexicon.knows(&next.folded))

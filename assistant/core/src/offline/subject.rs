@@ -21,7 +21,7 @@ pub(super) fn is_symptom(words: &[Word<'_>], lexicon: &Lexicon) -> bool {
 pub(super) fn is_unwell(words: &[Word<'_>], lexicon: &Lexicon) -> bool {
     lexicon.unwell.slow.any(words)
         || lexicon.unwell.unwell.any(words)
-        || (lexicon.names.service.any(words) && lexicon.unwell.moved.any(words))
+        || ((lexicon.names.service.any(words) || lexicon.names.percentiles.any(words)) && lexicon.unwell.moved.any(words))
 }
 
 /// What it is about; none when nothing says so.
@@ -103,7 +103,7 @@ fn is_written_like_a_name(word: &Word<'_>, place: usize) -> bool {
 }
 
 /// Words that the question is made of, and that name nothing.
-fn is_vocabulary(word: &Word<'_>, lexicon: &Lexicon) -> bool {
+pub(super) fn is_vocabulary(word: &Word<'_>, lexicon: &Lexicon) -> bool {
     let lists = [
         &lexicon.unwell.slow,
         &lexicon.unwell.unwell,

@@ -33,6 +33,9 @@ const DEFAULT: SignedDuration = SignedDuration::from_hours(1);
 /// What to do next.
 pub(super) fn next(stage: &Stage<'_>, subject: Subject) -> Turn {
     let Stage { ask, zone, reading, gathered, .. } = *stage;
+    if let Some(reading) = host::goes_on(reading, gathered) {
+        return host::next(ask, zone, &reading, gathered);
+    }
     match subject {
         Subject::Job => job::next(stage),
         Subject::Service | Subject::Anything => service::next(ask, zone, reading, subject, gathered),

@@ -28,11 +28,19 @@ pub(super) fn words(text: &str) -> Vec<Word<'_>> {
     let mut all: Vec<Word<'_>> = Vec::new();
     for raw in text.split(splits) {
         let typed = raw.trim_matches(|c: char| matches!(c, '.' | ':' | '\'' | '’' | '‘' | '`' | '*' | '<' | '>' | '|') || is_invisible(c));
+        let ends = raw.ends_with(['.', '!']);
+        let folded = fold(typed);
+        // What people write as one word and say as two.
+        if let Some((_, (first, second))) = CONTRACTED.iter().find(|(short, _)| *short == folded) {
+            all.push(Word { typed, folded: (*first).to_owned(), mended: false, ends: false });
+            all.push(Word { typed, folded: (*second).to_owned(), mended: false, ends });
+            continue;
+        }
+        // `J123's` speaks of `J123`.
         let typed = typed.strip_suffix("'s").or_else(|| typed.strip_suffix("’s")).unwrap_or(typed);
         if typed.is_empty() {
             continue;
         }
-        let ends = raw.ends_with(['.', '!']);
         all.push(Word { typed, folded: fold(typed), mended: false, ends });
     }
     if all.len() > MAX_WORDS {
@@ -42,6 +50,28 @@ pub(super) fn words(text: &str) -> Vec<Word<'_>> {
     }
     all
 }
+
+/// What people write as one word and say as two; with and without the apostrophe.
+const CONTRACTED: &[(&str, (&str, &str))] = &[
+    ("what's", ("what", "is")),
+    ("whats", ("what", "is")),
+    ("where's", ("where", "is")),
+    ("wheres", ("where", "is")),
+    ("who's", ("who", "is")),
+    ("whos", ("who", "is")),
+    ("how's", ("how", "is")),
+    ("hows", ("how", "is")),
+    ("isn't", ("is", "not")),
+    ("isnt", ("is", "not")),
+    ("doesn't", ("does", "not")),
+    ("doesnt", ("does", "not")),
+    ("didn't", ("did", "not")),
+    ("didnt", ("did", "not")),
+    ("wasn't", ("was", "not")),
+    ("wasnt", ("was", "not")),
+    ("aren't", ("are", "not")),
+    ("arent", ("are", "not")),
+];
 
 /// A question's words with short forms written out and slips of the keyboard mended. Names are left as they are: a word that is written
 /// like one is none of ours.

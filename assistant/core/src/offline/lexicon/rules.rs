@@ -41,11 +41,6 @@ impl Rule {
             && !self.unwanted.iter().any(|name| features.contains(name.as_str()))
     }
 
-    /// The features it names.
-    #[cfg(test)]
-    pub(in crate::offline) fn names(&self) -> impl Iterator<Item = &str> {
-        self.wanted.iter().flatten().chain(&self.unwanted).map(String::as_str)
-    }
 }
 
 /// Reads rules: `when = "metric two_times|before !slow"` asks for a metric, for one of two features, and for the lack of a third.

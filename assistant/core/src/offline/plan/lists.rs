@@ -17,6 +17,10 @@ pub(super) fn logs(stage: &Stage<'_>, scope: &Scope) -> Turn {
     windowed(stage, scope, |range, asked| {
         let mut arguments = with_window(json!({ "filters": record_filters(scope) }), range);
         narrow_logs(stage, &mut arguments);
+        // `which nodes have the most Xid errors`: as many for each.
+        if !stage.reading.ranked.is_empty() {
+            set(&mut arguments, "count_by", json!(stage.reading.ranked));
+        }
         latest(stage, &mut arguments);
         call_once(stage, "search_logs", arguments, Some(asked))
     })

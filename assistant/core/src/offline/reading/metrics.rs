@@ -54,6 +54,9 @@ pub(super) fn find_metrics(
     let mut found: Vec<(usize, usize, Vec<String>, String)> = Vec::new();
     for size in (1..=MAX_WORDS).rev() {
         for place in 0..words.len().saturating_sub(size - 1) {
+            if size == 1 && is_no_metric(words, place) {
+                continue;
+            }
             if (place..place + size).any(|p| in_time(p) || taken.get(p).copied().unwrap_or(true)) {
                 continue;
             }
@@ -112,6 +115,12 @@ fn meant(run: &str, lexicon: &Lexicon, catalogue: &Catalogue) -> Vec<String> {
         return several.iter().filter(|id| catalogue.get(id).is_some()).cloned().collect();
     }
     lexicon.stands_for.metrics.get(&run).filter(|id| catalogue.get(id).is_some()).cloned().into_iter().collect()
+}
+
+/// `what is up`, `went up`: a word that names a metric only where it stands alone.
+fn is_no_metric(words: &[Word<'_>], place: usize) -> bool {
+    let before = place.checked_sub(1).and_then(|before| words.get(before));
+    words.get(place).is_some_and(|word| word.folded == "up") && before.is_some()
 }
 
 /// Whether a word says something else first: `idle`, `hot`, `drawing`.

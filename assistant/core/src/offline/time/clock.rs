@@ -22,7 +22,7 @@ pub(super) struct Clock {
 /// A clock time at that place: `15:00`, `3pm`, `3 pm`, `3:30pm`, `noon`, `15h30`, `half past 2`, `3 o'clock`. A bare number is one only
 /// where `bare` says that a time must stand there.
 pub(super) fn clock_at(words: &[Word<'_>], place: usize, bare: bool) -> Option<Clock> {
-    let word = words.get(place)?.folded.as_str();
+    let word = roughly(words.get(place)?);
     let whole = |hour: i8, minute: i8, words: usize, sure: bool| {
         Some(Clock { time: Time::new(hour, minute, 0, 0).ok()?, words, sure, hour_only: minute == 0 })
     };
@@ -79,6 +79,25 @@ pub(super) fn clock_at(words: &[Word<'_>], place: usize, bare: bool) -> Option<C
     let time = Time::new(hour, minute, second, 0).ok()?;
     Some(Clock { time, words: used, sure: half.is_some() || written || hour > 12, hour_only })
 }
+
+/// A time without the sign that it is rough: `~14:50`, `7ish`.
+fn roughly<'w>(word: &'w Word<'_>) -> &'w str {
+    let word = word.folded.trim_start_matches('~');
+    word.strip_suffix("ish").unwrap_or(word)
+}
+
+/// An hour that stands alone, as in `since 7`; none of `after 3 days`, which is a length.
+pub(super) fn hour_alone(words: &[Word<'_>], place: usize) -> Option<i8> {
+    let hour: i8 = roughly(words.get(place)?).parse().ok().filter(|hour| (0..24).contains(hour))?;
+    let next = words.get(place + 1).map(|word| word.folded.trim_end_matches('s'));
+    let counts = next.is_some_and(|next| NOT_AFTER_AN_HOUR.contains(&next));
+    (!counts).then_some(hour)
+}
+
+/// What is counted, and so makes no hour of the number before it.
+const NOT_AFTER_AN_HOUR: [&str; 15] = [
+    "second", "minute", "min", "hour", "hr", "h", "day", "week", "month", "step", "epoch", "run", "job", "node", "gpu",
+];
 
 /// An ISO instant, in the zone where it names none: `2026-05-03T14:00`, `2026-05-03T14:00:00Z`.
 pub(super) fn instant(word: &str, zone: &TimeZone) -> Option<ZonedDateTime> {

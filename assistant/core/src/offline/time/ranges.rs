@@ -185,7 +185,13 @@ impl Reader<'_> {
         {
             return Some(made(self.now.checked_sub(span).ok()?, words + 1, None));
         }
-        let point = self.point(start, None, true)?;
+        // `since 7`: of an hour that a dial shows twice a day, the later one that has passed.
+        let next_is_half = self.words.get(start + 1).is_some_and(|w| matches!(w.folded.as_str(), "am" | "pm" | "o'clock"));
+        if let Some(hour) = super::clock::hour_alone(self.words, start).filter(|_| !next_is_half && day_at(self.words, start, self.now.date()).is_none())
+        {
+            return Some(made(self.latest(hour)?, 1, None));
+        }
+        let point = self.point(start, None, false).or_else(|| self.point(start, None, true).filter(|p| p.clock.is_some_and(|c| c.sure)))?;
         let on = self.phrase(start + point.words, &["on", "onwards", "onward"]).unwrap_or(0);
         // `from Monday` may go on with its end, which `between` has looked for.
         if plain && on == 0 && point.clock.is_none() && at(self.words, place, "from") && !self.ends(start + point.words) {
@@ -201,6 +207,16 @@ impl Reader<'_> {
             words += more;
         }
         Some(made(from, words, point.note))
+    }
+
+    /// When a clock last showed this hour; of an hour that a dial shows twice a day, the later time.
+    fn latest(&self, hour: i8) -> Option<ZonedDateTime> {
+        let hours = if hour <= 12 { vec![hour % 12, hour % 12 + 12] } else { vec![hour] };
+        let days = [self.now.date(), self.now.date().yesterday().ok()?];
+        let times = days
+            .into_iter()
+            .flat_map(|day| hours.iter().filter_map(move |hour| Some(self.on(day, Time::new(*hour, 0, 0, 0).ok()?)?.0)));
+        times.filter(|time| *time < self.now).max_by_key(ZonedDateTime::timestamp)
     }
 
     fn ends(&self, place: usize) -> bool {
@@ -326,7 +342,8 @@ impl Reader<'_> {
             None => (None, 0),
         };
         let leads = ["at about", "at around", "at roughly", "at approximately", "at", "around", "about", "near", "roughly", "approximately", "ca", "by", "@"];
-        let lead = self.phrase(place + day_words, &leads);
+        let is_rough = self.words.get(place + day_words).is_some_and(|word| word.typed.starts_with('~'));
+        let lead = self.phrase(place + day_words, &leads).or_else(|| is_rough.then_some(0));
         let about = lead.is_some() && !at(self.words, place + day_words, "at") || lead.is_some_and(|words| words > 1);
         let clock = clock_at(self.words, place + day_words + lead.unwrap_or(0), lead.is_some())?;
         // `8 am` says it; a number alone behind `at` may be anything: `at 85 C`.
@@ -338,13 +355,17 @@ impl Reader<'_> {
         let mut length = day_words + lead.unwrap_or(0) + clock.words;
         let day = match day {
             Some(date) => date,
-            None => match day_at(self.words, place + length, self.now.date()) {
-                Some((date, words)) => {
-                    length += words;
-                    date
+            None => {
+                // `14:10 UTC yesterday`
+                let zoned = zone_at(self.words, place + length).map_or(0, |(_, words)| words);
+                match day_at(self.words, place + length + zoned, self.now.date()) {
+                    Some((date, words)) => {
+                        length += zoned + words;
+                        date
+                    }
+                    None => self.latest_day_with(clock.time)?,
                 }
-                None => self.latest_day_with(clock.time)?,
-            },
+            }
         };
         let (middle, note) = self.on(day, clock.time)?;
         // `at 3pm` is the hour that begins then.

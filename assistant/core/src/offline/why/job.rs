@@ -26,10 +26,7 @@ pub(super) fn next(stage: &Stage<'_>) -> Turn {
     let named = named_window(ask, zone, reading);
     if let Some(result) = output(gathered, "job_correlation") {
         let time_range = named.map(|(_, asked)| asked).or_else(|| job_span(result.ok(), zone));
-        return match from_call(result, time_range) {
-            Turn::Draft(draft) => finish(doubt::answered(ask, reading, *draft)),
-            calls @ Turn::Calls(_) => calls,
-        };
+        return doubt::told(ask, reading, from_call(result, time_range));
     }
     match looked_up(gathered, "job", reading.job.is_some()) {
         None => Turn::Calls(vec![look_up(ask, reading.job.as_deref())]),
