@@ -40,7 +40,6 @@ impl Rule {
         self.wanted.iter().all(|any| any.iter().any(|name| features.contains(name.as_str())))
             && !self.unwanted.iter().any(|name| features.contains(name.as_str()))
     }
-
 }
 
 /// Reads rules: `when = "metric two_times|before !slow"` asks for a metric, for one of two features, and for the lack of a third.
