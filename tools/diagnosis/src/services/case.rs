@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use jiff::{SignedDuration, Timestamp};
-use sightline_model::{Component, Evidence, TimeRange};
+use sightline_model::{Component, Evidence, TimeRange, Unit};
 
 use crate::cause::{Finding, Strength, Support};
 use crate::sentence::Sentence;
@@ -35,6 +35,16 @@ fn entry(observations: &ServiceObservations<'_>, graph: &Graph, shifts: &[Shift<
     let front = |only: bool| worst.iter().filter(move |(service, _)| !only || is_front(service));
     let most = |only: bool| front(only).max_by(|a, b| a.1.total_cmp(b.1)).map(|(service, _)| (*service).to_owned());
     most(true).or_else(|| most(false)).unwrap_or_default()
+}
+
+/// Seconds in a unit of time; none for what is no time.
+fn seconds_of(unit: Unit) -> Option<f64> {
+    match unit {
+        Unit::Seconds => Some(1.0),
+        Unit::Milliseconds => Some(1e-3),
+        Unit::Microseconds => Some(1e-6),
+        _ => None,
+    }
 }
 
 /// The case.
@@ -80,6 +90,15 @@ impl<'a> ServiceCase<'a> {
         self.symptom.as_ref().is_some_and(|(kind, _)| *kind == symptom)
     }
 
+    /// Whether a change of some time per call is enough to be a tenth of what the asked service's requests take longer; true where
+    /// the symptom is no time, or its unit is not known.
+    pub(crate) fn is_felt(&self, shift: &Shift<'_>) -> bool {
+        const PART: f64 = 0.1;
+        let Some((Symptom::Latency, symptom)) = &self.symptom else { return true };
+        let seconds = |s: &Shift<'_>| Some((s.level - s.usual.level) * seconds_of(s.evidence.unit)?);
+        seconds(shift).zip(seconds(symptom)).is_none_or(|(part, whole)| part >= PART * whole)
+    }
+
     /// The changes of a role that belong to a service's stretch, the worst first.
     pub(crate) fn changes(&self, service: &str, role: Role) -> Vec<&Shift<'a>> {
         let stretch = self.stretch();
@@ -122,6 +141,16 @@ impl<'a> ServiceCase<'a> {
             let of = roles.iter().filter_map(|role| self.changes(service, *role).first().copied());
             of.max_by(|a, b| a.score.total_cmp(&b.score))
         })
+    }
+
+    /// Packets that a service loses, where they grew by more than its traffic did: as many again for each request.
+    pub(crate) fn lost_packets(&self, service: &str) -> Option<&Shift<'a>> {
+        const AGAIN: f64 = 1.5;
+        let ratio = |s: &Shift<'_>| if s.usual.level > 0.0 { s.level / s.usual.level } else { f64::INFINITY };
+        let traffic = |of: &str| self.changes(of, Role::Requests).first().map_or(1.0, |s| ratio(s));
+        let traffic = traffic(service).max(traffic(&self.entry)).max(1.0);
+        let lost = self.changes(service, Role::NetworkErrors).into_iter();
+        lost.filter(|s| s.level > s.usual.level).find(|s| ratio(s) >= AGAIN * traffic)
     }
 
     /// Whether something began when the symptom did.

@@ -378,6 +378,63 @@ fn without_a_call_graph_the_service_of_which_most_is_off_is_named() {
 }
 
 #[test]
+fn without_a_call_graph_the_asked_service_is_left_to_what_may_lie_behind_it() {
+    let slow = |busy: usize| {
+        let mut shop = Shop::healthy();
+        shop.calls.clear();
+        shop.slow("cart", 0.2);
+        // Half of the requests to `front` go on to the others, or the other way round.
+        shop.bend(Role::Requests, move |s, _, v| Some(if s == busy { 2.0 * v } else { v }));
+        shop
+    };
+    assert_eq!(slow(0).judge().verdict().2, vec!["cart".to_owned()]);
+    // `front` gets more than `cart`: it does not lie behind it.
+    assert_eq!(slow(0).judge_of("cart").verdict().2, vec!["cart".to_owned()]);
+    // Its own CPU says more than that its callee is slow too.
+    let mut shop = slow(0);
+    shop.bend(Role::Cpu, |s, i, v| Some(if s == 0 && i >= ONSET { v * 8.0 } else { v }));
+    assert_eq!(shop.judge().verdict().2, vec!["front".to_owned()]);
+}
+
+#[test]
+fn what_lasts_has_its_worst_minutes_anywhere_in_it() {
+    let mut shop = Shop::healthy();
+    shop.slow("cart", 0.2);
+    // Slow for forty minutes: the callee is at its worst in the last ten, its caller in the first ones.
+    shop.bend(Role::Latency, |s, i, v| {
+        Some(match s {
+            0 if (ONSET..ONSET + 10).contains(&i) => v * 1.2,
+            1 if i >= END - 10 => v * 1.2,
+            _ => v,
+        })
+    });
+    shop.bend(Role::Cpu, |s, i, v| Some(if s == 1 && i >= ONSET { v * 2.4 } else { v }));
+    assert_eq!(shop.judge().verdict(), ("answered", "cpu_contention", vec!["cart".to_owned()], Some(ONSET)));
+}
+
+#[test]
+fn a_sample_or_two_that_fall_back_do_not_end_what_began() {
+    let mut shop = Shop::healthy();
+    shop.fail("cart", 8.0);
+    shop.bend(Role::Availability, |s, i, v| Some(if s < 2 && [ONSET + 4, ONSET + 20].contains(&i) { 99.9 } else { v }));
+    shop.bend(Role::Availability, |s, i, v| Some(if s < 2 && i >= END - 12 { v - 3.0 } else { v }));
+    assert_eq!(shop.judge().verdict().3, Some(ONSET));
+}
+
+#[test]
+fn more_packets_are_lost_where_more_are_sent() {
+    let lossy = |traffic: f64| {
+        let mut shop = Shop::healthy();
+        shop.slow("front", 0.1);
+        shop.bend(Role::Requests, move |_, i, v| Some(if i >= ONSET { v * traffic } else { v }));
+        shop.add(Role::NetworkErrors, Unit::Count, |_, i| Some(if i >= ONSET { 66.0 } else { 22.0 }));
+        shop.judge()
+    };
+    assert_eq!(lossy(3.0).first().id, "traffic_surge");
+    assert_eq!(lossy(1.0).first().id, "network_delay");
+}
+
+#[test]
 fn what_is_first_seen_in_the_middle_of_the_window_cannot_be_compared() {
     let mut shop = Shop::healthy();
     shop.has_past = false;
@@ -425,6 +482,17 @@ fn a_gap_that_is_little_beside_what_a_service_adds_is_not_what_makes_requests_sl
     shop.metrics.push((Role::Gap, Unit::Microseconds, Box::new(gap), vec![edge]));
     let judged = shop.judge();
     assert_eq!((judged.first().id.as_str(), judged.status("network_delay")), ("cpu_contention", "ruled_out"));
+}
+
+#[test]
+fn a_store_that_refuses_connections_is_known_by_the_lines_of_whoever_calls_it() {
+    let mut shop = Shop::healthy();
+    shop.fail("cart", 8.0);
+    shop.calls.push(call("catalog", "store"));
+    shop.add(Role::ErrorLines, Unit::Count, |s, i| (s == 2).then_some(if i >= ONSET { 40.0 } else { 0.1 }));
+    shop.lines = Some(vec![(ONSET + 1, "catalog", "could not reach store:5432: connection refused (attempt 2)")]);
+    assert_eq!(shop.judge().verdict().1, "dependency_failure");
+    assert_eq!(shop.judge().verdict().2, vec!["store".to_owned()]);
 }
 
 #[test]

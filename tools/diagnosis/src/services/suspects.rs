@@ -133,12 +133,32 @@ impl<'a> Field<'a, '_> {
         let mut found = Vec::new();
         for (service, (amount, shift)) in &excess {
             let inherited: f64 = if known { self.graph.callees(service).map(of).sum() } else { 0.0 };
-            let own = if known { amount - inherited } else { self.weight(service, stretch) };
+            let own = if known { amount - inherited } else { self.weight(service, stretch, &KINDS) };
             if shift.is_change() && own > 0.0 {
                 found.push(Suspect { service: (*service).to_owned(), pod: None, own, shift: (*shift).clone() });
             }
         }
+        if !known && !self.observations.service.is_empty() {
+            self.leave_to_others(&mut found, stretch);
+        }
         found
+    }
+
+    /// The service that was asked about is the one whose users wait: where it is not known who calls whom, its latency and its errors
+    /// are what is to be explained, and what changed with it may explain them. A service that gets more requests than the asked one
+    /// does not lie behind it, and explains nothing of it.
+    fn leave_to_others(&self, found: &mut [Suspect<'a>], stretch: TimeRange) {
+        const AS_MANY: f64 = 1.1;
+        let asked = self.requests(self.entry, stretch);
+        let behind =
+            |s: &&Suspect<'_>| s.service != self.entry && self.requests(&s.service, stretch) <= AS_MANY * asked;
+        if !found.iter().any(|s| behind(&s)) {
+            return;
+        }
+        let [_, _, resources @ ..] = &KINDS;
+        for suspect in found.iter_mut().filter(|s| s.service == self.entry) {
+            suspect.own = self.weight(self.entry, stretch, resources);
+        }
     }
 
     /// The metric that tells it for the most services, means before percentiles: only means add up along calls.
@@ -177,10 +197,13 @@ impl<'a> Field<'a, '_> {
 
     /// Requests of a service in a sampling interval of the stretch; one where they are not recorded.
     fn requests(&self, service: &str, stretch: TimeRange) -> f64 {
-        let series =
-            self.observations.series.iter().filter(|s| s.role == Role::Requests).max_by_key(|s| s.recent.series.len());
-        let Some(series) = series else { return 1.0 };
-        let of = series.recent.series.iter().find(|s| s.entity.get("service").is_some_and(|n| n == service));
+        // The metric that tells it of the most services; of each service, where each has a metric of its own.
+        let counted = self.observations.series.iter().filter(|s| s.role == Role::Requests);
+        let of = counted.filter_map(|series| {
+            let own = series.recent.series.iter().find(|s| s.entity.get("service").is_some_and(|n| n == service))?;
+            Some((series.recent.series.len(), own))
+        });
+        let of = of.max_by_key(|(services, _)| *services).map(|(_, own)| own);
         let points = of.into_iter().flat_map(|s| &s.points).filter(|p| stretch.contains(p.time));
         let (sum, count) = points.fold((0.0, 0_u32), |(sum, count), p| (sum + p.value, count + 1));
         if count == 0 { 1.0 } else { sum / f64::from(count) }
@@ -189,13 +212,13 @@ impl<'a> Field<'a, '_> {
     /// How much is off at a service, over all that is recorded of it: where it is not known who calls whom, nothing else tells callers
     /// from callees. A caller is off by less than what it waits for, and its resources not at all; each kind of series counts by the
     /// logarithm of its score, so that several kinds say more than one that is off the scale.
-    fn weight(&self, service: &str, stretch: TimeRange) -> f64 {
+    fn weight(&self, service: &str, stretch: TimeRange, kinds: &[&[Role]]) -> f64 {
         let near = || self.shifts.iter().filter(|s| s.service() == service && s.is_change() && s.near(stretch));
         let worst = |roles: &[Role]| {
             let scores = near().filter(|s| roles.contains(&s.role)).map(|s| s.score);
             scores.reduce(f64::max).map_or(0.0, f64::ln_1p)
         };
-        KINDS.iter().map(|roles| worst(roles)).sum()
+        kinds.iter().map(|roles| worst(roles)).sum()
     }
 
     /// The pod that is off while the other pods of the service are well.
@@ -231,7 +254,8 @@ const QUIET: f64 = 2.0;
 /// The share of the asked service's time from which something behind it matters to it.
 const FAINT: f64 = 0.1;
 
-/// Kinds of series that say different things of a service. Its traffic is its callers' doing.
+/// Kinds of series that say different things of a service: the two that it has from its callees first, then its own. Its traffic is
+/// its callers' doing.
 const KINDS: [&[Role]; 9] = [
     &[Role::Latency, Role::OwnTime],
     &[Role::Availability, Role::Errors, Role::OwnErrors],

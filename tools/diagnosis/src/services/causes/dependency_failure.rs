@@ -29,6 +29,18 @@ const UNANSWERED: [&str; 12] = [
     "failed to connect",
 ];
 
+/// How a line says that nobody was there to answer: the caller's own kernel or resolver says so.
+const NOT_REACHED: [&str; 8] = [
+    "connection refused",
+    "could not reach",
+    "no such host",
+    "unreachable",
+    "no route to host",
+    "could not connect",
+    "failed to connect",
+    "unable to connect",
+];
+
 /// A series that was there in at least this share of the steps is one that ends when its service does.
 const STEADY: f64 = 0.8;
 
@@ -127,8 +139,9 @@ fn outside(case: &ServiceCase<'_>) -> Option<Box<Support>> {
             let body = row.fields.get("body").map(|b| b.to_ascii_lowercase()).unwrap_or_default();
             let named = callees.iter().find(|c| body.contains(&c.to_ascii_lowercase()));
             let Some(callee) = named.or_else(|| unseen.first().filter(|_| unseen.len() == 1)) else { continue };
-            // A callee that is well by its own telemetry did answer.
-            if case.evidence_of(callee).is_some() && !is_failing(case, callee) && !is_silent(case, callee) {
+            // A callee that is well by its own telemetry did answer; but it cannot know of requests that never reached it.
+            let well = case.evidence_of(callee).is_some() && !is_failing(case, callee) && !is_silent(case, callee);
+            if well && !(named.is_some() && was_not_reached(row) && loud(&service)) {
                 continue;
             }
             let calls = case.observations.calls_evidence?;
@@ -169,7 +182,12 @@ fn is_of(row: &EvidenceRow, service: &str) -> bool {
 fn unanswered(row: &EvidenceRow) -> bool {
     let body = row.fields.get("body").map(|b| b.to_ascii_lowercase()).unwrap_or_default();
     let late = body.contains("deadline") && body.contains("exceeded");
-    late || UNANSWERED.iter().any(|words| body.contains(words))
+    late || was_not_reached(row) || UNANSWERED.iter().any(|words| body.contains(words))
+}
+
+fn was_not_reached(row: &EvidenceRow) -> bool {
+    let body = row.fields.get("body").map(|b| b.to_ascii_lowercase()).unwrap_or_default();
+    NOT_REACHED.iter().any(|words| body.contains(words))
 }
 
 /// The first error line of a service within the stretch, quoted.
