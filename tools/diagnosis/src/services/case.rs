@@ -90,13 +90,17 @@ impl<'a> ServiceCase<'a> {
         self.symptom.as_ref().is_some_and(|(kind, _)| *kind == symptom)
     }
 
-    /// Whether a change of some time per call is enough to be a tenth of what the asked service's requests take longer; true where
-    /// the symptom is no time, or its unit is not known.
+    /// Whether a change of some time per call is enough to be felt: a tenth of what the asked service's requests take longer, or,
+    /// where they fail, a tenth of what they take. True where no unit of time is known.
     pub(crate) fn is_felt(&self, shift: &Shift<'_>) -> bool {
         const PART: f64 = 0.1;
-        let Some((Symptom::Latency, symptom)) = &self.symptom else { return true };
-        let seconds = |s: &Shift<'_>| Some((s.level - s.usual.level) * seconds_of(s.evidence.unit)?);
-        seconds(shift).zip(seconds(symptom)).is_none_or(|(part, whole)| part >= PART * whole)
+        let whole = match &self.symptom {
+            Some((Symptom::Latency, symptom)) => Some((symptom.level - symptom.usual.level, symptom.evidence.unit)),
+            _ => self.series(&self.entry, Role::Latency).map(|latency| (latency.level, latency.evidence.unit)),
+        };
+        let part = seconds_of(shift.evidence.unit).map(|unit| (shift.level - shift.usual.level) * unit);
+        let whole = whole.and_then(|(value, unit)| Some(value * seconds_of(unit)?));
+        part.zip(whole).is_none_or(|(part, whole)| part >= PART * whole)
     }
 
     /// The changes of a role that belong to a service's stretch, the worst first.

@@ -146,6 +146,13 @@ impl<'a> Shift<'a> {
         self.extent.from() <= later && earlier <= self.extent.to()
     }
 
+    /// Whether it began when something else was going on, or just before.
+    pub(crate) fn began_in(&self, stretch: TimeRange) -> bool {
+        let slack = SignedDuration::from_millis(STRETCH_MS.max(2 * self.step_ms));
+        let earlier = stretch.from().checked_sub(slack).unwrap_or(stretch.from());
+        self.onset.is_some_and(|onset| earlier <= onset && onset <= stretch.to())
+    }
+
     /// A sentence in which `{before}`, `{level}`, `{change}`, `{service}`, `{pod}`, `{from}` and `{to}` may stand.
     pub(crate) fn sentence(&self, text: &str) -> Sentence {
         let before = stat(self.usual.evidence, self.entity, Stat::Median, self.usual.within);

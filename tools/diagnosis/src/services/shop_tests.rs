@@ -496,6 +496,40 @@ fn a_store_that_refuses_connections_is_known_by_the_lines_of_whoever_calls_it() 
 }
 
 #[test]
+fn a_store_that_others_reach_is_not_gone_because_of_a_line_that_is_always_there() {
+    let shop = |said: &[usize]| {
+        let mut shop = Shop::healthy();
+        shop.fail("cart", 8.0);
+        let line = "could not reach db:5432: connection refused (attempt 2)";
+        shop.lines = Some(said.iter().map(|minute| (*minute, "cart", line)).collect());
+        shop
+    };
+    // What reaches `db` goes well: by its own telemetry nothing is wrong with it.
+    assert_eq!(shop(&[ONSET + 1, ONSET + 2]).judge().verdict().1, "dependency_failure");
+    assert_eq!(shop(&[WINDOW, ONSET + 1, ONSET + 2]).judge().verdict().1, "error_spike");
+}
+
+#[test]
+fn without_a_call_graph_a_service_that_is_down_is_known_by_its_memory() {
+    let mut shop = Shop::healthy();
+    shop.calls.clear();
+    shop.fail("cart", 8.0);
+    shop.bend(Role::Memory, |s, i, v| Some(if s == 3 && i >= ONSET { v * (1.4 + 0.1 * (i % 5) as f64) } else { v }));
+    let judged = shop.judge();
+    assert_eq!((judged.first().id.as_str(), judged.verdict().2), ("memory_pressure", vec!["db".to_owned()]));
+}
+
+#[test]
+fn a_wait_that_nobody_feels_explains_no_failures() {
+    let mut shop = Shop::healthy();
+    shop.fail("cart", 8.0);
+    let edge = Entity::from([("from".to_owned(), "cart".to_owned()), ("to".to_owned(), "db".to_owned())]);
+    let wait = |s: usize, i: usize| Some(if i >= ONSET { 1_900.0 } else { 900.0 * (1.0 + 0.1 * noise(s, 8, i)) });
+    shop.metrics.push((Role::Wait, Unit::Microseconds, Box::new(wait), vec![edge]));
+    assert_eq!(shop.judge().supported(), vec!["error_spike"]);
+}
+
+#[test]
 fn traffic_explains_the_limit_that_is_met_with_it() {
     let mut shop = Shop::healthy();
     shop.slow("front", 0.1);

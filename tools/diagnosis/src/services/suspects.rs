@@ -133,15 +133,32 @@ impl<'a> Field<'a, '_> {
         let mut found = Vec::new();
         for (service, (amount, shift)) in &excess {
             let inherited: f64 = if known { self.graph.callees(service).map(of).sum() } else { 0.0 };
-            let own = if known { amount - inherited } else { self.weight(service, stretch, &KINDS) };
+            let own = if known { amount - inherited } else { self.weight(service, stretch) };
             if shift.is_change() && own > 0.0 {
                 found.push(Suspect { service: (*service).to_owned(), pod: None, own, shift: (*shift).clone() });
             }
         }
-        if !known && !self.observations.service.is_empty() {
-            self.leave_to_others(&mut found, stretch);
+        if !known {
+            if symptom == Symptom::Errors {
+                self.add_silent(&mut found, field, stretch);
+            }
+            if !self.observations.service.is_empty() {
+                self.leave_to_others(&mut found, stretch);
+            }
         }
         found
+    }
+
+    /// A service that is down receives no request and counts no failure, its callers do; what it uses tells of it.
+    fn add_silent(&self, found: &mut Vec<Suspect<'a>>, field: &BTreeSet<&str>, stretch: TimeRange) {
+        let named: BTreeSet<String> = found.iter().map(|s| s.service.clone()).collect();
+        for service in field.iter().filter(|service| !named.contains(**service)) {
+            let used = self.shifts.iter().filter(|s| s.service() == *service && s.is_change() && s.began_in(stretch));
+            let used = used.filter(|s| RESOURCES.iter().any(|roles| roles.contains(&s.role)));
+            let Some(shift) = used.max_by(|a, b| a.score.total_cmp(&b.score)) else { continue };
+            let own = self.weight(service, stretch);
+            found.push(Suspect { service: (*service).to_owned(), pod: None, own, shift: shift.clone() });
+        }
     }
 
     /// The service that was asked about is the one whose users wait: where it is not known who calls whom, its latency and its errors
@@ -150,14 +167,11 @@ impl<'a> Field<'a, '_> {
     fn leave_to_others(&self, found: &mut [Suspect<'a>], stretch: TimeRange) {
         const AS_MANY: f64 = 1.1;
         let asked = self.requests(self.entry, stretch);
-        let behind =
-            |s: &&Suspect<'_>| s.service != self.entry && self.requests(&s.service, stretch) <= AS_MANY * asked;
-        if !found.iter().any(|s| behind(&s)) {
-            return;
-        }
-        let [_, _, resources @ ..] = &KINDS;
-        for suspect in found.iter_mut().filter(|s| s.service == self.entry) {
-            suspect.own = self.weight(self.entry, stretch, resources);
+        let behind = |s: &Suspect<'_>| s.service != self.entry && self.requests(&s.service, stretch) <= AS_MANY * asked;
+        if found.iter().any(behind) {
+            for suspect in found.iter_mut().filter(|s| s.service == self.entry) {
+                suspect.own = self.weight_of(self.entry, stretch, &RESOURCES);
+            }
         }
     }
 
@@ -210,9 +224,13 @@ impl<'a> Field<'a, '_> {
     }
 
     /// How much is off at a service, over all that is recorded of it: where it is not known who calls whom, nothing else tells callers
-    /// from callees. A caller is off by less than what it waits for, and its resources not at all; each kind of series counts by the
-    /// logarithm of its score, so that several kinds say more than one that is off the scale.
-    fn weight(&self, service: &str, stretch: TimeRange, kinds: &[&[Role]]) -> f64 {
+    /// from callees. A caller is off by less than what it waits for, and its resources not at all: those count twice. Each kind of
+    /// series counts by the logarithm of its score, so that several kinds say more than one that is off the scale.
+    fn weight(&self, service: &str, stretch: TimeRange) -> f64 {
+        self.weight_of(service, stretch, &HANDED_ON) + 2.0 * self.weight_of(service, stretch, &RESOURCES)
+    }
+
+    fn weight_of(&self, service: &str, stretch: TimeRange, kinds: &[&[Role]]) -> f64 {
         let near = || self.shifts.iter().filter(|s| s.service() == service && s.is_change() && s.near(stretch));
         let worst = |roles: &[Role]| {
             let scores = near().filter(|s| roles.contains(&s.role)).map(|s| s.score);
@@ -254,18 +272,17 @@ const QUIET: f64 = 2.0;
 /// The share of the asked service's time from which something behind it matters to it.
 const FAINT: f64 = 0.1;
 
-/// Kinds of series that say different things of a service: the two that it has from its callees first, then its own. Its traffic is
-/// its callers' doing.
-const KINDS: [&[Role]; 9] = [
-    &[Role::Latency, Role::OwnTime],
-    &[Role::Availability, Role::Errors, Role::OwnErrors],
+/// Kinds of series that say different things of a service, and that it may have from what it calls.
+const HANDED_ON: [&[Role]; 3] =
+    [&[Role::Latency, Role::OwnTime], &[Role::Availability, Role::Errors, Role::OwnErrors], &[Role::ErrorLines]];
+
+/// Kinds that are its own. Its traffic, in requests and in bytes, is its callers' doing.
+const RESOURCES: [&[Role]; 5] = [
     &[Role::Cpu, Role::CpuThrottle],
     &[Role::Memory, Role::MajorFaults],
     &[Role::Disk],
     &[Role::NetworkErrors],
-    &[Role::Network],
     &[Role::Restarts, Role::OomKills],
-    &[Role::ErrorLines],
 ];
 
 /// How many spans the stretch of a series rests on.
