@@ -72,7 +72,7 @@ impl<'a> ServiceCase<'a> {
         let own = field.symptom();
         let faint = own.is_none();
         let symptom = own.or_else(|| field.faint());
-        let suspects = symptom.as_ref().map(|(kind, shift)| field.suspects(*kind, shift.stretch)).unwrap_or_default();
+        let suspects = symptom.as_ref().map(|(kind, shift)| field.suspects(*kind, shift)).unwrap_or_default();
         Self { observations, entry, graph, shifts, symptom, faint, suspects }
     }
 

@@ -63,7 +63,7 @@ impl<'a> Field<'a, '_> {
     pub(crate) fn faint(&self) -> Option<(Symptom, Shift<'a>)> {
         let entry = self.entry;
         let field = self.graph.behind(entry);
-        let metric = self.common_metric(Symptom::Latency, &field)?;
+        let metric = self.common_metric(Symptom::Latency, &field, "")?;
         let of_metric = || self.shifts.iter().filter(|s| (s.role, s.family) == metric && field.contains(s.service()));
         let own = of_metric().find(|s| s.service() == entry)?;
         let behind = of_metric().filter(|s| s.service() != entry && s.is_change() && s.relative() >= 0.5);
@@ -79,7 +79,8 @@ impl<'a> Field<'a, '_> {
     }
 
     /// Where it comes from, the likeliest first.
-    pub(crate) fn suspects(&self, symptom: Symptom, stretch: TimeRange) -> Vec<Suspect<'a>> {
+    pub(crate) fn suspects(&self, symptom: Symptom, shown: &Shift<'a>) -> Vec<Suspect<'a>> {
+        let stretch = shown.stretch;
         let entry = self.entry;
         let known = self.graph.knows(entry);
         let all: BTreeSet<&str> = self.shifts.iter().map(Shift::service).filter(|s| !s.is_empty()).collect();
@@ -90,7 +91,7 @@ impl<'a> Field<'a, '_> {
             Symptom::Errors => self.by_own_errors(&field, stretch),
         };
         if found.is_empty() {
-            found = self.by_excess(symptom, &field, stretch, known);
+            found = self.by_excess((symptom, shown.family), &field, stretch, known);
         }
         found.sort_by(|a, b| b.own.total_cmp(&a.own));
         for suspect in &mut found {
@@ -121,8 +122,14 @@ impl<'a> Field<'a, '_> {
     }
 
     /// What each service has too much of, less what its callees have too much of.
-    fn by_excess(&self, symptom: Symptom, field: &BTreeSet<&str>, stretch: TimeRange, known: bool) -> Vec<Suspect<'a>> {
-        let Some(metric) = self.common_metric(symptom, field) else { return Vec::new() };
+    fn by_excess(
+        &self,
+        (symptom, family): (Symptom, &str),
+        field: &BTreeSet<&str>,
+        stretch: TimeRange,
+        known: bool,
+    ) -> Vec<Suspect<'a>> {
+        let Some(metric) = self.common_metric(symptom, field, family) else { return Vec::new() };
         let mut excess: BTreeMap<&str, (f64, &Shift<'a>)> = BTreeMap::new();
         let of_metric = self.shifts.iter().filter(|s| (s.role, s.family) == metric && !s.entity.contains_key("pod"));
         for shift in of_metric.filter(|s| field.contains(s.service()) && s.near(stretch)) {
@@ -175,8 +182,9 @@ impl<'a> Field<'a, '_> {
         }
     }
 
-    /// The metric that tells it for the most services, means before percentiles: only means add up along calls.
-    fn common_metric(&self, symptom: Symptom, field: &BTreeSet<&str>) -> Option<(Role, &'a str)> {
+    /// The metric that tells it for the most services, means before percentiles: only means add up along calls. Of
+    /// several percentiles, that in which the symptom shows.
+    fn common_metric(&self, symptom: Symptom, field: &BTreeSet<&str>, family: &str) -> Option<(Role, &'a str)> {
         let mut standings: BTreeMap<(Role, &'a str), (usize, usize)> = BTreeMap::new();
         for series in &self.observations.series {
             let Some(preference) = symptom.roles().iter().rev().position(|role| *role == series.role) else { continue };
@@ -195,7 +203,7 @@ impl<'a> Field<'a, '_> {
             standing.1 += number;
         }
         let known = standings.into_iter().filter(|(_, (_, number))| *number > 0);
-        known.max_by_key(|(_, standing)| *standing).map(|(metric, _)| metric)
+        known.max_by_key(|((_, name), standing)| (*standing, *name == family)).map(|(metric, _)| metric)
     }
 
     /// Seconds, or failed requests, too many in a sampling interval.
@@ -273,10 +281,15 @@ const QUIET: f64 = 2.0;
 const FAINT: f64 = 0.1;
 
 /// Kinds of series that say different things of a service, and that it may have from what it calls.
-const HANDED_ON: [&[Role]; 3] =
-    [&[Role::Latency, Role::OwnTime], &[Role::Availability, Role::Errors, Role::OwnErrors], &[Role::ErrorLines]];
+const HANDED_ON: [&[Role]; 4] = [
+    &[Role::Latency, Role::OwnTime],
+    &[Role::Availability, Role::Errors, Role::OwnErrors],
+    // Connections pile up at whoever waits.
+    &[Role::Network],
+    &[Role::ErrorLines],
+];
 
-/// Kinds that are its own. Its traffic, in requests and in bytes, is its callers' doing.
+/// Kinds that are its own. Its traffic is its callers' doing.
 const RESOURCES: [&[Role]; 5] = [
     &[Role::Cpu, Role::CpuThrottle],
     &[Role::Memory, Role::MajorFaults],
