@@ -15,6 +15,10 @@ mod verdict;
 
 #[cfg(test)]
 mod shop_tests;
+#[cfg(test)]
+mod shop_traps_tests;
+#[cfg(test)]
+mod shop_world;
 
 pub use observed::{Call, ServiceObservations, ServiceSeries};
 pub use role::Role;

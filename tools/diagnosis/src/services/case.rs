@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use jiff::{SignedDuration, Timestamp};
-use sightline_model::{Component, Evidence, TimeRange};
+use sightline_model::{Component, Evidence, TimeRange, Unit};
 
 use crate::cause::{Finding, Strength, Support};
 use crate::sentence::Sentence;
@@ -37,6 +37,16 @@ fn entry(observations: &ServiceObservations<'_>, graph: &Graph, shifts: &[Shift<
     most(true).or_else(|| most(false)).unwrap_or_default()
 }
 
+/// Seconds in a unit of time; none for what is no time.
+fn seconds_of(unit: Unit) -> Option<f64> {
+    match unit {
+        Unit::Seconds => Some(1.0),
+        Unit::Milliseconds => Some(1e-3),
+        Unit::Microseconds => Some(1e-6),
+        _ => None,
+    }
+}
+
 /// The case.
 pub(crate) struct ServiceCase<'a> {
     pub(crate) observations: &'a ServiceObservations<'a>,
@@ -62,7 +72,7 @@ impl<'a> ServiceCase<'a> {
         let own = field.symptom();
         let faint = own.is_none();
         let symptom = own.or_else(|| field.faint());
-        let suspects = symptom.as_ref().map(|(kind, shift)| field.suspects(*kind, shift.stretch)).unwrap_or_default();
+        let suspects = symptom.as_ref().map(|(kind, shift)| field.suspects(*kind, shift)).unwrap_or_default();
         Self { observations, entry, graph, shifts, symptom, faint, suspects }
     }
 
@@ -78,6 +88,19 @@ impl<'a> ServiceCase<'a> {
 
     pub(crate) fn is_about(&self, symptom: Symptom) -> bool {
         self.symptom.as_ref().is_some_and(|(kind, _)| *kind == symptom)
+    }
+
+    /// Whether a change of some time per call is enough to be felt: a tenth of what the asked service's requests take longer, or,
+    /// where they fail, a tenth of what they take. True where no unit of time is known.
+    pub(crate) fn is_felt(&self, shift: &Shift<'_>) -> bool {
+        const PART: f64 = 0.1;
+        let whole = match &self.symptom {
+            Some((Symptom::Latency, symptom)) => Some((symptom.level - symptom.usual.level, symptom.evidence.unit)),
+            _ => self.series(&self.entry, Role::Latency).map(|latency| (latency.level, latency.evidence.unit)),
+        };
+        let part = seconds_of(shift.evidence.unit).map(|unit| (shift.level - shift.usual.level) * unit);
+        let whole = whole.and_then(|(value, unit)| Some(value * seconds_of(unit)?));
+        part.zip(whole).is_none_or(|(part, whole)| part >= PART * whole)
     }
 
     /// The changes of a role that belong to a service's stretch, the worst first.
@@ -122,6 +145,16 @@ impl<'a> ServiceCase<'a> {
             let of = roles.iter().filter_map(|role| self.changes(service, *role).first().copied());
             of.max_by(|a, b| a.score.total_cmp(&b.score))
         })
+    }
+
+    /// Packets that a service loses, where they grew by more than its traffic did: as many again for each request.
+    pub(crate) fn lost_packets(&self, service: &str) -> Option<&Shift<'a>> {
+        const AGAIN: f64 = 1.5;
+        let ratio = |s: &Shift<'_>| if s.usual.level > 0.0 { s.level / s.usual.level } else { f64::INFINITY };
+        let traffic = |of: &str| self.changes(of, Role::Requests).first().map_or(1.0, |s| ratio(s));
+        let traffic = traffic(service).max(traffic(&self.entry)).max(1.0);
+        let lost = self.changes(service, Role::NetworkErrors).into_iter();
+        lost.filter(|s| s.level > s.usual.level).find(|s| ratio(s) >= AGAIN * traffic)
     }
 
     /// Whether something began when the symptom did.

@@ -154,16 +154,19 @@ impl Role {
         match self {
             Self::ErrorLines | Self::OomKills | Self::Restarts => true,
             Self::Errors => !matches!(unit, Unit::Percent | Unit::Ratio),
+            Self::NetworkErrors => unit == Unit::Count,
             _ => false,
         }
     }
 
     /// The least scale around a level that counts as scatter: a tenth of the level (services differ that much from one ten minutes
     /// to the next without any fault), and half a point of a percentage.
-    pub(crate) fn floor(self, level: f64) -> f64 {
+    pub(crate) fn floor(self, level: f64, unit: Unit) -> f64 {
         match self {
             Self::Availability => 0.5 * point(level),
             Self::OwnErrors => 0.5_f64.max(0.1 * level.abs()),
+            Self::Errors if unit == Unit::Percent => 0.5_f64.max(0.1 * level.abs()),
+            Self::Errors if unit == Unit::Ratio => 0.005_f64.max(0.1 * level.abs()),
             _ => 0.1 * level.abs(),
         }
     }

@@ -41,6 +41,8 @@ pub(crate) struct Shift<'a> {
     pub(crate) evidence: &'a Evidence,
     pub(crate) entity: &'a Entity,
     pub(crate) stretch: TimeRange,
+    /// From when to when it lasted: the worst stretch lies somewhere within.
+    pub(crate) extent: TimeRange,
     pub(crate) level: f64,
     pub(crate) usual: Usual<'a>,
     /// How far, in units of the usual scatter; positive towards what hurts.
@@ -70,8 +72,10 @@ impl<'a> Shift<'a> {
         let level = mean(worst);
         let past = metric.past.and_then(|e| Some((e, e.series.iter().find(|s| s.entity == series.entity)?)));
         let (usual, scale) = usual(metric, past, &points, stretch)?;
-        let scale = scale.max(role.floor(usual.level));
-        let score = if role.counts(metric.recent.unit) {
+        let scale = scale.max(role.floor(usual.level, metric.recent.unit));
+        let score = if let Some(sampled) = Sampled::of(metric, worst, &points, &usual) {
+            sampled.score()
+        } else if role.counts(metric.recent.unit) {
             // Events of a stretch scatter as the square root of their number, or more where the past was unruly.
             let n = length as f64;
             let by_number = sign * (level - usual.level) * n / (usual.level.abs() * n).max(1.0).sqrt();
@@ -85,19 +89,27 @@ impl<'a> Shift<'a> {
         let seasonal = past.is_some_and(|(_, p)| did_so_a_day_before(p, stretch, usual.level, level, sign));
         let score = if seasonal { 0.0 } else { score };
         let half = usual.level + (level - usual.level) / 2.0;
+        let off = |p: &&&Point| sign * p.value >= sign * half;
         let before: Vec<&&Point> = points.iter().filter(|p| p.time <= stretch.from()).collect();
-        let run = before.iter().rev().take_while(|p| sign * p.value >= sign * half).count();
+        let run = lasting(before.iter().rev().copied(), off);
+        let ahead = lasting(points.iter().filter(|p| p.time >= stretch.to()), off);
         let onset = before.len().checked_sub(run).filter(|first| *first > 0 || past.is_some());
         let onset = onset.and_then(|first| before.get(first)).map(|p| p.time);
         // A stretch may begin with a quiet point when it is longer than the fault.
         let onset = onset.or_else(|| worst.iter().find(|p| sign * p.value >= sign * half).map(|p| p.time));
         let onset = onset.filter(|at| points.first().is_some_and(|p| p.time < *at));
+        let begin =
+            before.len().checked_sub(run).and_then(|first| before.get(first)).map_or(stretch.from(), |p| p.time);
+        let end = points.iter().filter(|p| p.time >= stretch.to()).take(ahead).last();
+        let end = end.map_or(stretch.to(), |p| just_after(p.time));
+        let extent = TimeRange::new(begin, end).unwrap_or(stretch);
         Some(Self {
             role,
             family: metric.family,
             evidence: metric.recent,
             entity: &series.entity,
             stretch,
+            extent,
             level,
             usual,
             score,
@@ -125,12 +137,20 @@ impl<'a> Shift<'a> {
         self.entity.get("service").map_or("", String::as_str)
     }
 
-    /// Whether both lie near each other in time: sources may be apart by some steps.
+    /// Whether both lie near each other in time: sources may be apart by some steps. What lasts for an hour has its worst minutes
+    /// anywhere in it, so it is the whole of it that counts.
     pub(crate) fn near(&self, stretch: TimeRange) -> bool {
         let slack = SignedDuration::from_millis(STRETCH_MS.max(2 * self.step_ms));
         let earlier = stretch.from().checked_sub(slack).unwrap_or(stretch.from());
         let later = stretch.to().checked_add(slack).unwrap_or(stretch.to());
-        self.stretch.from() <= later && earlier <= self.stretch.to()
+        self.extent.from() <= later && earlier <= self.extent.to()
+    }
+
+    /// Whether it began when something else was going on, or just before.
+    pub(crate) fn began_in(&self, stretch: TimeRange) -> bool {
+        let slack = SignedDuration::from_millis(STRETCH_MS.max(2 * self.step_ms));
+        let earlier = stretch.from().checked_sub(slack).unwrap_or(stretch.from());
+        self.onset.is_some_and(|onset| earlier <= onset && onset <= stretch.to())
     }
 
     /// A sentence in which `{before}`, `{level}`, `{change}`, `{service}`, `{pod}`, `{from}` and `{to}` may stand.
@@ -185,6 +205,60 @@ impl<'a> Shift<'a> {
         ))
     }
 }
+
+/// How many points from the first one on belong to a change: one that falls back for a sample or two goes on, since a sample rests on
+/// few requests.
+fn lasting<'p>(points: impl Iterator<Item = &'p &'p Point>, off: impl Fn(&&&Point) -> bool) -> usize {
+    const DIPS: usize = 2;
+    let (mut reached, mut dips) = (0, 0);
+    for (index, point) in points.enumerate() {
+        if off(&point) {
+            (reached, dips) = (index + 1, 0);
+        } else {
+            dips += 1;
+            if dips > DIPS {
+                break;
+            }
+        }
+    }
+    reached
+}
+
+/// A share that is known from a sample of spans: so many of so many. What a hundred spans show scatters by some points without any
+/// change, and a share that was nought in a few hundred need not be nought.
+struct Sampled {
+    share: f64,
+    number: f64,
+    usual: f64,
+    usual_number: f64,
+}
+
+impl Sampled {
+    fn of(metric: &ServiceSeries<'_>, worst: &[&Point], points: &[&Point], usual: &Usual<'_>) -> Option<Self> {
+        let is_sampled = metric.family == SAMPLED && matches!(metric.role, Role::OwnErrors | Role::Errors);
+        let within = usual.within.filter(|_| is_sampled)?;
+        let count = |points: &[&Point]| points.iter().map(|p| p.count as f64).sum::<f64>();
+        let before: Vec<&Point> = points.iter().filter(|p| within.contains(p.time)).copied().collect();
+        let (number, usual_number) = (count(worst), count(&before));
+        Some(Self { share: mean(worst) / 100.0, number, usual: mean(&before) / 100.0, usual_number })
+    }
+
+    /// How far the share lies above the highest that the usual spans allow (Wilson's upper bound, two deviations), in deviations of
+    /// a sample of its size.
+    fn score(&self) -> f64 {
+        if self.number < 1.0 || self.usual_number < 1.0 {
+            return 0.0;
+        }
+        const Z: f64 = 2.0;
+        let (p, n) = (self.usual, self.usual_number);
+        let spread = (p * (1.0 - p) / n + Z * Z / (4.0 * n * n)).max(0.0).sqrt();
+        let bound = (p + Z * Z / (2.0 * n) + Z * spread) / (1.0 + Z * Z / n);
+        (self.share - bound) / (bound * (1.0 - bound) / self.number).sqrt().max(f64::MIN_POSITIVE)
+    }
+}
+
+/// The family of series that are computed from a sample of whole traces; the counts of their points are numbers of spans.
+const SAMPLED: &str = "traces";
 
 /// The level a stretch is held against, with its scatter.
 fn usual<'a>(

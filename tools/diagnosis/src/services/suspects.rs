@@ -63,7 +63,7 @@ impl<'a> Field<'a, '_> {
     pub(crate) fn faint(&self) -> Option<(Symptom, Shift<'a>)> {
         let entry = self.entry;
         let field = self.graph.behind(entry);
-        let metric = self.common_metric(Symptom::Latency, &field)?;
+        let metric = self.common_metric(Symptom::Latency, &field, "")?;
         let of_metric = || self.shifts.iter().filter(|s| (s.role, s.family) == metric && field.contains(s.service()));
         let own = of_metric().find(|s| s.service() == entry)?;
         let behind = of_metric().filter(|s| s.service() != entry && s.is_change() && s.relative() >= 0.5);
@@ -79,7 +79,8 @@ impl<'a> Field<'a, '_> {
     }
 
     /// Where it comes from, the likeliest first.
-    pub(crate) fn suspects(&self, symptom: Symptom, stretch: TimeRange) -> Vec<Suspect<'a>> {
+    pub(crate) fn suspects(&self, symptom: Symptom, shown: &Shift<'a>) -> Vec<Suspect<'a>> {
+        let stretch = shown.stretch;
         let entry = self.entry;
         let known = self.graph.knows(entry);
         let all: BTreeSet<&str> = self.shifts.iter().map(Shift::service).filter(|s| !s.is_empty()).collect();
@@ -90,7 +91,7 @@ impl<'a> Field<'a, '_> {
             Symptom::Errors => self.by_own_errors(&field, stretch),
         };
         if found.is_empty() {
-            found = self.by_excess(symptom, &field, stretch, known);
+            found = self.by_excess((symptom, shown.family), &field, stretch, known);
         }
         found.sort_by(|a, b| b.own.total_cmp(&a.own));
         for suspect in &mut found {
@@ -121,8 +122,14 @@ impl<'a> Field<'a, '_> {
     }
 
     /// What each service has too much of, less what its callees have too much of.
-    fn by_excess(&self, symptom: Symptom, field: &BTreeSet<&str>, stretch: TimeRange, known: bool) -> Vec<Suspect<'a>> {
-        let Some(metric) = self.common_metric(symptom, field) else { return Vec::new() };
+    fn by_excess(
+        &self,
+        (symptom, family): (Symptom, &str),
+        field: &BTreeSet<&str>,
+        stretch: TimeRange,
+        known: bool,
+    ) -> Vec<Suspect<'a>> {
+        let Some(metric) = self.common_metric(symptom, field, family) else { return Vec::new() };
         let mut excess: BTreeMap<&str, (f64, &Shift<'a>)> = BTreeMap::new();
         let of_metric = self.shifts.iter().filter(|s| (s.role, s.family) == metric && !s.entity.contains_key("pod"));
         for shift in of_metric.filter(|s| field.contains(s.service()) && s.near(stretch)) {
@@ -138,11 +145,46 @@ impl<'a> Field<'a, '_> {
                 found.push(Suspect { service: (*service).to_owned(), pod: None, own, shift: (*shift).clone() });
             }
         }
+        if !known {
+            if symptom == Symptom::Errors {
+                self.add_silent(&mut found, field, stretch);
+            }
+            if !self.observations.service.is_empty() {
+                self.leave_to_others(&mut found, stretch);
+            }
+        }
         found
     }
 
-    /// The metric that tells it for the most services, means before percentiles: only means add up along calls.
-    fn common_metric(&self, symptom: Symptom, field: &BTreeSet<&str>) -> Option<(Role, &'a str)> {
+    /// A service that is down receives no request and counts no failure, its callers do; what it uses tells of it.
+    fn add_silent(&self, found: &mut Vec<Suspect<'a>>, field: &BTreeSet<&str>, stretch: TimeRange) {
+        let named: BTreeSet<String> = found.iter().map(|s| s.service.clone()).collect();
+        for service in field.iter().filter(|service| !named.contains(**service)) {
+            let used = self.shifts.iter().filter(|s| s.service() == *service && s.is_change() && s.began_in(stretch));
+            let used = used.filter(|s| RESOURCES.iter().any(|roles| roles.contains(&s.role)));
+            let Some(shift) = used.max_by(|a, b| a.score.total_cmp(&b.score)) else { continue };
+            let own = self.weight(service, stretch);
+            found.push(Suspect { service: (*service).to_owned(), pod: None, own, shift: shift.clone() });
+        }
+    }
+
+    /// The service that was asked about is the one whose users wait: where it is not known who calls whom, its latency and its errors
+    /// are what is to be explained, and what changed with it may explain them. A service that gets more requests than the asked one
+    /// does not lie behind it, and explains nothing of it.
+    fn leave_to_others(&self, found: &mut [Suspect<'a>], stretch: TimeRange) {
+        const AS_MANY: f64 = 1.1;
+        let asked = self.requests(self.entry, stretch);
+        let behind = |s: &Suspect<'_>| s.service != self.entry && self.requests(&s.service, stretch) <= AS_MANY * asked;
+        if found.iter().any(behind) {
+            for suspect in found.iter_mut().filter(|s| s.service == self.entry) {
+                suspect.own = self.weight_of(self.entry, stretch, &RESOURCES);
+            }
+        }
+    }
+
+    /// The metric that tells it for the most services, means before percentiles: only means add up along calls. Of
+    /// several percentiles, that in which the symptom shows.
+    fn common_metric(&self, symptom: Symptom, field: &BTreeSet<&str>, family: &str) -> Option<(Role, &'a str)> {
         let mut standings: BTreeMap<(Role, &'a str), (usize, usize)> = BTreeMap::new();
         for series in &self.observations.series {
             let Some(preference) = symptom.roles().iter().rev().position(|role| *role == series.role) else { continue };
@@ -161,7 +203,7 @@ impl<'a> Field<'a, '_> {
             standing.1 += number;
         }
         let known = standings.into_iter().filter(|(_, (_, number))| *number > 0);
-        known.max_by_key(|(_, standing)| *standing).map(|(metric, _)| metric)
+        known.max_by_key(|((_, name), standing)| (*standing, *name == family)).map(|(metric, _)| metric)
     }
 
     /// Seconds, or failed requests, too many in a sampling interval.
@@ -177,25 +219,32 @@ impl<'a> Field<'a, '_> {
 
     /// Requests of a service in a sampling interval of the stretch; one where they are not recorded.
     fn requests(&self, service: &str, stretch: TimeRange) -> f64 {
-        let series =
-            self.observations.series.iter().filter(|s| s.role == Role::Requests).max_by_key(|s| s.recent.series.len());
-        let Some(series) = series else { return 1.0 };
-        let of = series.recent.series.iter().find(|s| s.entity.get("service").is_some_and(|n| n == service));
+        // The metric that tells it of the most services; of each service, where each has a metric of its own.
+        let counted = self.observations.series.iter().filter(|s| s.role == Role::Requests);
+        let of = counted.filter_map(|series| {
+            let own = series.recent.series.iter().find(|s| s.entity.get("service").is_some_and(|n| n == service))?;
+            Some((series.recent.series.len(), own))
+        });
+        let of = of.max_by_key(|(services, _)| *services).map(|(_, own)| own);
         let points = of.into_iter().flat_map(|s| &s.points).filter(|p| stretch.contains(p.time));
         let (sum, count) = points.fold((0.0, 0_u32), |(sum, count), p| (sum + p.value, count + 1));
         if count == 0 { 1.0 } else { sum / f64::from(count) }
     }
 
     /// How much is off at a service, over all that is recorded of it: where it is not known who calls whom, nothing else tells callers
-    /// from callees. A caller is off by less than what it waits for, and its resources not at all; each kind of series counts by the
-    /// logarithm of its score, so that several kinds say more than one that is off the scale.
+    /// from callees. A caller is off by less than what it waits for, and its resources not at all: those count twice. Each kind of
+    /// series counts by the logarithm of its score, so that several kinds say more than one that is off the scale.
     fn weight(&self, service: &str, stretch: TimeRange) -> f64 {
+        self.weight_of(service, stretch, &HANDED_ON) + 2.0 * self.weight_of(service, stretch, &RESOURCES)
+    }
+
+    fn weight_of(&self, service: &str, stretch: TimeRange, kinds: &[&[Role]]) -> f64 {
         let near = || self.shifts.iter().filter(|s| s.service() == service && s.is_change() && s.near(stretch));
         let worst = |roles: &[Role]| {
             let scores = near().filter(|s| roles.contains(&s.role)).map(|s| s.score);
             scores.reduce(f64::max).map_or(0.0, f64::ln_1p)
         };
-        KINDS.iter().map(|roles| worst(roles)).sum()
+        kinds.iter().map(|roles| worst(roles)).sum()
     }
 
     /// The pod that is off while the other pods of the service are well.
@@ -231,17 +280,22 @@ const QUIET: f64 = 2.0;
 /// The share of the asked service's time from which something behind it matters to it.
 const FAINT: f64 = 0.1;
 
-/// Kinds of series that say different things of a service. Its traffic is its callers' doing.
-const KINDS: [&[Role]; 9] = [
+/// Kinds of series that say different things of a service, and that it may have from what it calls.
+const HANDED_ON: [&[Role]; 4] = [
     &[Role::Latency, Role::OwnTime],
     &[Role::Availability, Role::Errors, Role::OwnErrors],
+    // Connections pile up at whoever waits.
+    &[Role::Network],
+    &[Role::ErrorLines],
+];
+
+/// Kinds that are its own. Its traffic is its callers' doing.
+const RESOURCES: [&[Role]; 5] = [
     &[Role::Cpu, Role::CpuThrottle],
     &[Role::Memory, Role::MajorFaults],
     &[Role::Disk],
     &[Role::NetworkErrors],
-    &[Role::Network],
     &[Role::Restarts, Role::OomKills],
-    &[Role::ErrorLines],
 ];
 
 /// How many spans the stretch of a series rests on.

@@ -4,7 +4,7 @@
 //! on is gone. Where a callee is only slow and nothing says why, this is the weakest word for it.
 
 use jiff::{SignedDuration, Timestamp};
-use sightline_model::{DraftClaim, EvidenceRow};
+use sightline_model::{DraftClaim, Evidence, EvidenceRow};
 
 use crate::cause::{Finding, Strength, Support};
 use crate::sentence::Sentence;
@@ -27,6 +27,18 @@ const UNANSWERED: [&str; 12] = [
     "broken pipe",
     "could not connect",
     "failed to connect",
+];
+
+/// How a line says that nobody was there to answer: the caller's own kernel or resolver says so.
+const NOT_REACHED: [&str; 8] = [
+    "connection refused",
+    "could not reach",
+    "no such host",
+    "unreachable",
+    "no route to host",
+    "could not connect",
+    "failed to connect",
+    "unable to connect",
 ];
 
 /// A series that was there in at least this share of the steps is one that ends when its service does.
@@ -127,8 +139,9 @@ fn outside(case: &ServiceCase<'_>) -> Option<Box<Support>> {
             let body = row.fields.get("body").map(|b| b.to_ascii_lowercase()).unwrap_or_default();
             let named = callees.iter().find(|c| body.contains(&c.to_ascii_lowercase()));
             let Some(callee) = named.or_else(|| unseen.first().filter(|_| unseen.len() == 1)) else { continue };
-            // A callee that is well by its own telemetry did answer.
-            if case.evidence_of(callee).is_some() && !is_failing(case, callee) && !is_silent(case, callee) {
+            // A callee that is well by its own telemetry did answer; but it cannot know of requests that never reached it.
+            let well = case.evidence_of(callee).is_some() && !is_failing(case, callee) && !is_silent(case, callee);
+            if well && !(named.is_some_and(|callee| is_new(case, lines, service, callee)) && was_not_reached(row)) {
                 continue;
             }
             let calls = case.observations.calls_evidence?;
@@ -138,6 +151,7 @@ fn outside(case: &ServiceCase<'_>) -> Option<Box<Support>> {
                 .quote("line", lines, index, "body");
             let mut support = case.supported(Strength::Proof, &suspect.shift, why);
             support.components = vec![case.component(callee, None)];
+            support.claims.push(quoted_row(lines, index, service));
             return Some(support);
         }
     }
@@ -169,7 +183,24 @@ fn is_of(row: &EvidenceRow, service: &str) -> bool {
 fn unanswered(row: &EvidenceRow) -> bool {
     let body = row.fields.get("body").map(|b| b.to_ascii_lowercase()).unwrap_or_default();
     let late = body.contains("deadline") && body.contains("exceeded");
-    late || UNANSWERED.iter().any(|words| body.contains(words))
+    late || was_not_reached(row) || UNANSWERED.iter().any(|words| body.contains(words))
+}
+
+fn was_not_reached(row: &EvidenceRow) -> bool {
+    let body = row.fields.get("body").map(|b| b.to_ascii_lowercase()).unwrap_or_default();
+    NOT_REACHED.iter().any(|words| body.contains(words))
+}
+
+/// Whether a service says only since it fails that a callee is not to be reached: what it always said explains nothing.
+fn is_new(case: &ServiceCase<'_>, lines: &Evidence, service: &str, callee: &str) -> bool {
+    const AHEAD: SignedDuration = SignedDuration::from_mins(5);
+    let Some(begin) = case.symptom.as_ref().map(|(_, symptom)| symptom.extent.from()) else { return false };
+    let says = |row: &&EvidenceRow| {
+        let body = row.fields.get("body").map(|b| b.to_ascii_lowercase()).unwrap_or_default();
+        is_of(row, service) && was_not_reached(row) && body.contains(&callee.to_ascii_lowercase())
+    };
+    let mut times = lines.rows.iter().filter(says).filter_map(|row| row.time);
+    times.all(|time| begin.duration_since(time) <= AHEAD)
 }
 
 /// The first error line of a service within the stretch, quoted.
@@ -181,9 +212,14 @@ pub(crate) fn quoted_line(case: &ServiceCase<'_>, service: &str) -> Option<Draft
         .iter()
         .enumerate()
         .find(|(_, row)| is_of(row, service) && row.time.is_some_and(|t| stretch.contains(t)))?;
-    let sentence = Sentence::new("{service} wrote at {at}: {line}.")
+    Some(quoted_row(lines, index, service))
+}
+
+/// A line of a service with its time, quoted.
+fn quoted_row(lines: &Evidence, index: usize, service: &str) -> DraftClaim {
+    Sentence::new("{service} wrote at {at}: {line}.")
         .named("service", lines, "service", service)
         .row_time("at", lines, index)
-        .quote("line", lines, index, "body");
-    Some(sentence.claim())
+        .quote("line", lines, index, "body")
+        .claim()
 }

@@ -20,7 +20,7 @@ pub(crate) fn assess(case: &ServiceCase<'_>) -> Finding {
             None => case.no_data("availability or errors"),
         };
     }
-    let Some(suspect) = case.suspect() else {
+    let Some(suspect) = case.suspects.iter().find(|s| roles.contains(&s.shift.role)) else {
         return case.no_data("which service fails by itself");
     };
     let mut callees = case
@@ -34,7 +34,9 @@ pub(crate) fn assess(case: &ServiceCase<'_>) -> Finding {
     // A service that is killed for want of memory fails the calls to it, and its callers with it: that says more.
     let starved =
         matches!(super::memory_pressure::assess(case), Finding::Supported(s) if s.strength >= Strength::Pattern);
-    let strength = if proven && !explained && !starved { Strength::Pattern } else { Strength::Hint };
+    // Another that is off by what it uses may be what these failures come from.
+    let first = case.suspect().is_some_and(|s| s.service == suspect.service);
+    let strength = if proven && first && !explained && !starved { Strength::Pattern } else { Strength::Hint };
     let text = match (suspect.shift.role, well.is_some()) {
         (Role::Availability, true) => {
             "{service} fails requests by itself: its availability fell from {before} to {level}, while what it calls does not fail."

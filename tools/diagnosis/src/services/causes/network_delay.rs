@@ -17,7 +17,7 @@ pub(crate) fn assess(case: &ServiceCase<'_>) -> Finding {
     if let Some(support) = by_gap(case) {
         return Finding::Supported(support);
     }
-    if let Some(lost) = case.worst(&[Role::NetworkErrors]) {
+    if let Some(lost) = case.field().into_iter().find_map(|service| case.lost_packets(service)) {
         let text = "Packets of {service} are lost or sent again: {before} usually, {level} now.";
         let strength =
             if case.worst(&[Role::Cpu, Role::CpuThrottle]).is_none() { Strength::Proof } else { Strength::Pattern };
@@ -46,8 +46,9 @@ const SHARE: f64 = 0.5;
 /// that a service loses decide.
 pub(super) fn by_gap(case: &ServiceCase<'_>) -> Option<Box<Support>> {
     let stretch = case.stretch();
-    let gaps: Vec<&Shift<'_>> = case.shifts.iter().filter(|s| s.role.is_of_a_call() && s.near(stretch)).collect();
-    let slow: Vec<&Shift<'_>> = gaps.iter().copied().filter(|gap| gap.is_change() && weighs(case, gap)).collect();
+    let gaps: Vec<&Shift<'_>> = case.shifts.iter().filter(|s| s.role.is_of_a_call()).collect();
+    let wide = gaps.iter().copied().filter(|gap| gap.is_change() && gap.near(stretch));
+    let slow: Vec<&Shift<'_>> = wide.filter(|gap| weighs(case, gap)).collect();
     let mut by_service: BTreeMap<&str, (f64, usize, usize)> = BTreeMap::new();
     for gap in &gaps {
         for (end, weight) in [("to", 1.0), ("from", 0.5)] {
@@ -75,8 +76,12 @@ pub(super) fn by_gap(case: &ServiceCase<'_>) -> Option<Box<Support>> {
         (Some(_), ..) => Strength::Proof,
         (None, Role::Gap, Some(Cleared::Yes)) => Strength::Proof,
         (None, Role::Gap, Some(Cleared::ByCpu)) => Strength::Pattern,
-        // What comes before the call may be the caller's own work, all the more after a change to it.
-        (None, Role::Wait, _) if all_edges && caller.is_none_or(|c| just_before(case, c).is_none()) => {
+        // What comes before the call may be the caller's own work, all the more after a change to it. A slow caller is late for all
+        // its calls, but nobody is late for calling it; and of two callees that are reached late, one by one, it is the way.
+        (None, Role::Wait, _)
+            if (all_edges && is_reached_late(&slow, service) || is_alone(&gaps, &slow, widest))
+                && caller.is_none_or(|c| just_before(case, c).is_none() && !is_starved(case, c)) =>
+        {
             Strength::Pattern
         }
         (None, ..) => Strength::Hint,
@@ -99,20 +104,38 @@ pub(super) fn by_gap(case: &ServiceCase<'_>) -> Option<Box<Support>> {
     Some(support)
 }
 
-/// Whether an edge loses enough to be what makes requests slow: beside what services add by themselves. The caller's own time is not
-/// held against it, since it may hold the wait.
+/// Whether an edge loses enough to be what makes requests slow: beside what services add by themselves, and beside the symptom. The
+/// own time of both ends is not held against it: a caller's may hold the wait, and a service whose network is slow waits on all its
+/// calls.
 fn weighs(case: &ServiceCase<'_>, gap: &Shift<'_>) -> bool {
-    let from = gap.entity.get("from").map(String::as_str);
+    let ends = ["from", "to"].map(|end| gap.entity.get(end).map(String::as_str));
     let stretch = case.stretch();
     let own = case.shifts.iter().filter(|s| {
         s.role == Role::OwnTime
             && !s.entity.contains_key("pod")
             && s.is_change()
             && s.near(stretch)
-            && Some(s.service()) != from
+            && !ends.contains(&Some(s.service()))
     });
     let most = own.map(|s| s.level - s.usual.level).fold(0.0, f64::max);
-    gap.level - gap.usual.level >= SHARE * most
+    let lost = gap.level - gap.usual.level;
+    lost >= SHARE * most && case.is_felt(gap)
+}
+
+/// Whether some call to the service reaches it late.
+fn is_reached_late(slow: &[&Shift<'_>], service: &str) -> bool {
+    slow.iter().any(|gap| gap.entity.get("to").is_some_and(|to| to == service))
+}
+
+/// Whether an edge is the only one of its caller that is late, of several.
+fn is_alone(gaps: &[&Shift<'_>], slow: &[&Shift<'_>], edge: &Shift<'_>) -> bool {
+    let same = |gap: &&&Shift<'_>| gap.entity.get("from") == edge.entity.get("from");
+    slow.iter().filter(same).count() == 1 && gaps.iter().filter(same).count() > 1
+}
+
+/// Whether a service is held back by its CPU limit, or uses more CPU than it did.
+fn is_starved(case: &ServiceCase<'_>, service: &str) -> bool {
+    [Role::CpuThrottle, Role::Cpu].iter().any(|role| !case.changes(service, *role).is_empty())
 }
 
 /// A service whose pods lose packets, of those that slow calls begin at, end at, or begin beside.
@@ -122,8 +145,8 @@ fn losing<'c, 'a>(case: &'c ServiceCase<'a>, slow: &[&Shift<'_>]) -> Option<&'c 
     let mut near: BTreeSet<String> = slow.iter().filter_map(|gap| ends(gap, "to")).collect();
     near.extend(callers.iter().flat_map(|caller| case.graph.callees(caller)).map(str::to_owned));
     near.extend(callers);
-    let lost = near.iter().filter_map(|service| case.changes(service, Role::NetworkErrors).first().copied());
-    lost.filter(|s| s.level > s.usual.level).max_by(|a, b| a.score.total_cmp(&b.score))
+    let lost = near.iter().filter_map(|service| case.lost_packets(service));
+    lost.max_by(|a, b| a.score.total_cmp(&b.score))
 }
 
 /// Whether a caller itself is cleared of the time that is lost on its calls: a starved caller begins its calls late.
