@@ -25,10 +25,8 @@ pub(crate) async fn run(config: &Config, arguments: &QuestionsArguments) -> Resu
     for label in asked {
         match scored(&line, label).await {
             Ok(one) => all.push(one),
-            Err(error) => {
-                line.close().await;
-                return Err(CommandError::Failed(format!("`{}` could not be asked: {error}", label.id)));
-            }
+            // A fault of the line is a wrong answer to this question, and no reason to keep the others from being asked.
+            Err(error) => all.push(failed_one(label, &error)),
         }
     }
     line.close().await;
@@ -59,11 +57,8 @@ async fn scored(line: &FleetLine, label: &Labelled) -> Result<Scored, CommandErr
         Some(sql) => line.number(sql).await?,
         None => None,
     };
-    let calls: Vec<Call> = heard
-        .calls
-        .iter()
-        .map(|call| Call { tool: call.tool.clone(), arguments: call.arguments.clone() })
-        .collect();
+    let calls: Vec<Call> =
+        heard.calls.iter().map(|call| Call { tool: call.tool.clone(), arguments: call.arguments.clone() }).collect();
     let text = render_text(&heard.answer);
     let answer = &heard.answer;
     let found = faults(label, Given { answer, text: &text, calls: &calls, value });
@@ -79,6 +74,20 @@ async fn scored(line: &FleetLine, label: &Labelled) -> Result<Scored, CommandErr
         calls: calls.iter().map(|call| format!("{} {}", call.tool, call.arguments)).collect(),
         wall_ms: answer.cost.wall_ms,
     })
+}
+
+fn failed_one(label: &Labelled, error: &CommandError) -> Scored {
+    Scored {
+        id: label.id.clone(),
+        class: label.class.clone(),
+        turns: label.turns.clone(),
+        confident: false,
+        faults: vec![format!("a fault: {error}")],
+        outcome: "fault".to_owned(),
+        headline: String::new(),
+        calls: Vec::new(),
+        wall_ms: 0.0,
+    }
 }
 
 fn told(fault: &Fault) -> String {

@@ -63,7 +63,9 @@ fn run(arguments: Arguments) -> Result<(), CommandError> {
                 commands::incident::load(&config, &dir).await
             }
             Command::Eval { command: EvalSubcommand::Run(run) } => eval::eval_run(&config, &run.into()).await,
-            Command::Eval { command: EvalSubcommand::Questions(questions) } => eval_questions::run(&config, &questions).await,
+            Command::Eval { command: EvalSubcommand::Questions(questions) } => {
+                eval_questions::run(&config, &questions).await
+            }
             Command::Incident { command: IncidentCommand::List } => commands::incident::list(&config).await,
             Command::Doctor { sql: true, tenants } => commands::doctor::admin_sql(&config, tenants),
             Command::Doctor { sql: false, tenants: _ } => commands::doctor::doctor(&config).await,

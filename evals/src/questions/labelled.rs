@@ -131,20 +131,29 @@ pub enum QuestionsError {
 /// # Errors
 /// When a file cannot be read or is none, an id is there twice, or nothing is asked.
 pub fn read(dir: &Path) -> Result<Vec<Labelled>, QuestionsError> {
-    let unreadable = |path: &Path, error: std::io::Error| QuestionsError::Unreadable { path: path.to_owned(), reason: error.to_string() };
+    let unreadable = |path: &Path, error: std::io::Error| QuestionsError::Unreadable {
+        path: path.to_owned(),
+        reason: error.to_string(),
+    };
     let entries = std::fs::read_dir(dir).map_err(|error| unreadable(dir, error))?;
-    let mut files: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).filter(|path| path.extension().is_some_and(|end| end == "toml")).collect();
+    let mut files: Vec<PathBuf> = entries
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .filter(|path| path.extension().is_some_and(|end| end == "toml"))
+        .collect();
     files.sort();
     let mut all: Vec<Labelled> = Vec::new();
     for path in files {
         let text = std::fs::read_to_string(&path).map_err(|error| unreadable(&path, error))?;
-        let file: File = toml::from_str(&text).map_err(|error| QuestionsError::Malformed { path: path.clone(), reason: error.to_string() })?;
+        let file: File = toml::from_str(&text)
+            .map_err(|error| QuestionsError::Malformed { path: path.clone(), reason: error.to_string() })?;
         let class = path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
         all.extend(file.question.into_iter().map(|question| Labelled { class: class.clone(), ..question }));
     }
     let mut ids: Vec<&str> = all.iter().map(|question| question.id.as_str()).collect();
     ids.sort_unstable();
-    if let Some([twice, _]) = ids.windows(2).find(|pair| pair.first() == pair.last()).and_then(|pair| <[&str; 2]>::try_from(pair).ok()) {
+    if let Some([twice, _]) =
+        ids.windows(2).find(|pair| pair.first() == pair.last()).and_then(|pair| <[&str; 2]>::try_from(pair).ok())
+    {
         return Err(QuestionsError::Twice(twice.to_owned()));
     }
     if all.is_empty() {

@@ -70,7 +70,8 @@ pub fn faults(label: &Labelled, given: Given<'_>) -> Vec<Fault> {
     }
     for choice in &label.choices {
         let offered = given.answer.choices.iter().any(|candidate| {
-            candidate.label.to_lowercase().contains(&choice.to_lowercase()) || candidate.question.to_lowercase().contains(&choice.to_lowercase())
+            candidate.label.to_lowercase().contains(&choice.to_lowercase())
+                || candidate.question.to_lowercase().contains(&choice.to_lowercase())
         });
         if outcome == Outcome::Clarify && !offered {
             faults.push(Fault::Says(choice.clone()));
@@ -148,7 +149,10 @@ fn filters(call: &Call) -> impl Iterator<Item = (&str, Vec<&str>)> {
     let list = ["filters", "base_filters"].into_iter().filter_map(|name| call.arguments.get(name)?.as_array());
     list.flatten().filter_map(|filter| {
         let dim = filter.get("dim")?.as_str()?;
-        let values = filter.get("values").and_then(Value::as_array).map(|values| values.iter().filter_map(Value::as_str).collect());
+        let values = filter
+            .get("values")
+            .and_then(Value::as_array)
+            .map(|values| values.iter().filter_map(Value::as_str).collect());
         Some((dim, values.unwrap_or_default()))
     })
 }
@@ -160,9 +164,14 @@ fn is_limited(call: &Call, dim: &str, value: &str) -> bool {
         "job" => &["job", "job_id"],
         "service" | "model" => &["service", "model"],
         "state" => &["state"],
-        other => return filters(call).any(|(key, values)| key == other && values.iter().any(|text| same(text))) || argument("search"),
+        other => {
+            return filters(call).any(|(key, values)| key == other && values.iter().any(|text| same(text)))
+                || argument("search");
+        }
     };
-    filters(call).any(|(key, values)| aliases.contains(&key) && values.iter().any(|text| same(text))) || argument(dim) || argument("search")
+    filters(call).any(|(key, values)| aliases.contains(&key) && values.iter().any(|text| same(text)))
+        || argument(dim)
+        || argument("search")
 }
 
 fn names(call: &Call, dim: &str) -> bool {
@@ -174,10 +183,18 @@ fn argument_fits(call: &Call, name: &str, wanted: &Value) -> bool {
     match name {
         "threshold" => {
             let Some(wanted) = wanted.as_f64() else { return false };
-            let stands = |value: &Value| value.as_f64().or_else(|| value.as_str()?.parse().ok()).is_some_and(|n: f64| close(n, wanted));
+            let stands = |value: &Value| {
+                value.as_f64().or_else(|| value.as_str()?.parse().ok()).is_some_and(|n: f64| close(n, wanted))
+            };
             let of_filters = call.arguments.get("filters").and_then(Value::as_array).into_iter().flatten();
-            let bounds = of_filters.filter(|f| f.get("dim").and_then(Value::as_str) == Some("value")).filter_map(|f| f.get("values")?.get(0));
-            ["threshold", "above", "below"].iter().filter_map(|name| call.arguments.get(*name)).chain(bounds).any(stands)
+            let bounds = of_filters
+                .filter(|f| f.get("dim").and_then(Value::as_str) == Some("value"))
+                .filter_map(|f| f.get("values")?.get(0));
+            ["threshold", "above", "below"]
+                .iter()
+                .filter_map(|name| call.arguments.get(*name))
+                .chain(bounds)
+                .any(stands)
         }
         "aggregation" => {
             let by_samples = match call.arguments.get("samples").and_then(Value::as_str) {
@@ -193,7 +210,9 @@ fn argument_fits(call: &Call, name: &str, wanted: &Value) -> bool {
         }
         _ => match (own, wanted) {
             (Some(Value::Array(own)), Value::Array(wanted)) => wanted.iter().all(|item| own.contains(item)),
-            (Some(Value::Number(own)), Value::Number(wanted)) => own.as_f64().zip(wanted.as_f64()).is_some_and(|(a, b)| close(a, b)),
+            (Some(Value::Number(own)), Value::Number(wanted)) => {
+                own.as_f64().zip(wanted.as_f64()).is_some_and(|(a, b)| close(a, b))
+            }
             (Some(Value::String(own)), Value::String(wanted)) => own.to_lowercase().contains(&wanted.to_lowercase()),
             (Some(own), wanted) => own == wanted,
             (None, _) => false,

@@ -39,7 +39,12 @@ impl Scored {
 
 /// Whether faults are of a kind that misleads: an answer to something that was not asked.
 pub fn misleads(faults: &[Fault], answered: bool) -> bool {
-    let of_reading = |fault: &Fault| matches!(fault, Fault::Tool | Fault::Metric | Fault::Time | Fault::Entities | Fault::Value(_) | Fault::Outcome(_));
+    let of_reading = |fault: &Fault| {
+        matches!(
+            fault,
+            Fault::Tool | Fault::Metric | Fault::Time | Fault::Entities | Fault::Value(_) | Fault::Outcome(_)
+        )
+    };
     answered && faults.iter().any(of_reading)
 }
 
@@ -78,9 +83,14 @@ impl Tally {
 
     /// A table, one line a class.
     pub fn table(&self) -> String {
-        let mut text = format!("{:<12} {:>9} {:>7} {:>7} {:>11} {:>9}\n", "class", "questions", "right", "share", "misleading", "given up");
+        let mut text = format!(
+            "{:<12} {:>9} {:>7} {:>7} {:>11} {:>9}\n",
+            "class", "questions", "right", "share", "misleading", "given up"
+        );
         let all = ("all".to_owned(), self.all());
-        for (class, [questions, right, confident, gave_up]) in self.classes.iter().map(|(class, counts)| (class.clone(), *counts)).chain([all]) {
+        for (class, [questions, right, confident, gave_up]) in
+            self.classes.iter().map(|(class, counts)| (class.clone(), *counts)).chain([all])
+        {
             let share = right as f64 / questions.max(1) as f64;
             let _ = writeln!(text, "{class:<12} {questions:>9} {right:>7} {share:>7.2} {confident:>11} {gave_up:>9}");
         }

@@ -44,18 +44,35 @@ const MAX_TOLD: usize = 6;
 
 /// The anchor of a question.
 pub(super) fn anchor(words: &[Word<'_>], lexicon: &Lexicon) -> Option<Anchor> {
-    (0..words.len()).find_map(|place| both(words, place, lexicon).or_else(|| lead(words, place).and_then(|(lies, used)| named(words, place, used, lies, lexicon))))
+    (0..words.len()).find_map(|place| {
+        both(words, place, lexicon)
+            .or_else(|| lead(words, place).and_then(|(lies, used)| named(words, place, used, lies, lexicon)))
+    })
 }
 
 /// What stands before the event.
 fn lead(words: &[Word<'_>], place: usize) -> Option<(Lies, usize)> {
-    for (phrase, lies) in [("ever since", Lies::Since), ("since", Lies::Since), ("after", Lies::Since), ("following", Lies::Since), ("at the time of", Lies::Around), ("around", Lies::Around), ("during", Lies::Around), ("when", Lies::Around)] {
+    for (phrase, lies) in [
+        ("ever since", Lies::Since),
+        ("since", Lies::Since),
+        ("after", Lies::Since),
+        ("following", Lies::Since),
+        ("at the time of", Lies::Around),
+        ("around", Lies::Around),
+        ("during", Lies::Around),
+        ("when", Lies::Around),
+    ] {
         if at(words, place, phrase) {
             return Some((lies, length(phrase)));
         }
     }
     // `the hour before the alert`, `30 minutes after the deploy`, `in the hour before`
-    let the = ["in the", "over the", "the", "in"].into_iter().filter(|lead| at(words, place, lead)).map(length).max().unwrap_or(0);
+    let the = ["in the", "over the", "the", "in"]
+        .into_iter()
+        .filter(|lead| at(words, place, lead))
+        .map(length)
+        .max()
+        .unwrap_or(0);
     let (span, used) = match words.get(place + the)?.folded.as_str() {
         "hour" => (1.hour(), 1),
         "day" => (1.day(), 1),
@@ -76,12 +93,36 @@ fn lead(words: &[Word<'_>], place: usize) -> Option<(Lies, usize)> {
 
 /// `before and after the deploy`, `did the driver upgrade change`.
 fn both(words: &[Word<'_>], place: usize, lexicon: &Lexicon) -> Option<Anchor> {
-    let phrase = ["before and after", "before vs after", "before versus after", "before/after", "did", "since", "after"].into_iter().find(|phrase| at(words, place, phrase))?;
+    let phrase =
+        ["before and after", "before vs after", "before versus after", "before/after", "did", "since", "after"]
+            .into_iter()
+            .find(|phrase| at(words, place, phrase))?;
     let found = named(words, place, length(phrase), Lies::Since, lexicon)?;
     let plain = matches!(phrase, "did" | "since" | "after");
     // `did the deploy change the latency`
-    let changes = words.get(found.first + found.length..).unwrap_or_default().iter().any(|w| matches!(w.folded.as_str(), "change" | "changed" | "affect" | "affected" | "improve" | "improved" | "reduce" | "reduced" | "raise" | "increase" | "lower" | "hurt" | "slow" | "speed" | "worsen" | "move"));
-    ((!plain || (phrase == "did" && changes)) && found.kind.as_deref() != Some("start")).then_some(Anchor { both_sides: true, ..found })
+    let changes = words.get(found.first + found.length..).unwrap_or_default().iter().any(|w| {
+        matches!(
+            w.folded.as_str(),
+            "change"
+                | "changed"
+                | "affect"
+                | "affected"
+                | "improve"
+                | "improved"
+                | "reduce"
+                | "reduced"
+                | "raise"
+                | "increase"
+                | "lower"
+                | "hurt"
+                | "slow"
+                | "speed"
+                | "worsen"
+                | "move"
+        )
+    });
+    ((!plain || (phrase == "did" && changes)) && found.kind.as_deref() != Some("start"))
+        .then_some(Anchor { both_sides: true, ..found })
 }
 
 /// The event that is named from `used` words behind `place` on.
@@ -89,9 +130,28 @@ fn named(words: &[Word<'_>], place: usize, used: usize, lies: Lies, lexicon: &Le
     let start = place + used;
     let made = |kind: Option<&str>, told: Vec<String>, end: usize| {
         let typed: Vec<&str> = words.iter().skip(place).take(end - place).map(|word| word.typed).collect();
-        Some(Anchor { kind: kind.map(str::to_owned), words: told, lies: lies.clone(), both_sides: false, first: place, length: end - place, typed: typed.join(" ") })
+        Some(Anchor {
+            kind: kind.map(str::to_owned),
+            words: told,
+            lies: lies.clone(),
+            both_sides: false,
+            first: place,
+            length: end - place,
+            typed: typed.join(" "),
+        })
     };
-    for phrase in ["it started", "it began", "the start", "the beginning", "it was started", "the job started", "the run started", "its start", "launch", "it launched"] {
+    for phrase in [
+        "it started",
+        "it began",
+        "the start",
+        "the beginning",
+        "it was started",
+        "the job started",
+        "the run started",
+        "its start",
+        "launch",
+        "it launched",
+    ] {
         if at(words, start, phrase) {
             return made(Some("start"), Vec::new(), start + length(phrase));
         }
@@ -105,12 +165,16 @@ fn named(words: &[Word<'_>], place: usize, used: usize, lies: Lies, lexicon: &Le
         }
         let word = words.get(next)?;
         // `since the fan tray was reseated`: told by its words alone.
-        if matches!(word.folded.as_str(), "was" | "were" | "got") && !told.is_empty() && words.get(next + 1).is_some_and(|w| w.folded.ends_with("ed") || w.folded.ends_with("en")) {
+        if matches!(word.folded.as_str(), "was" | "were" | "got")
+            && !told.is_empty()
+            && words.get(next + 1).is_some_and(|w| w.folded.ends_with("ed") || w.folded.ends_with("en"))
+        {
             told.extend(words.get(next + 1).map(|w| w.folded.clone()));
             return made(None, told, next + 2);
         }
         match word.folded.as_str() {
-            "the" | "a" | "an" | "last" | "latest" | "that" | "this" | "of" | "my" | "our" | "first" | "most" | "recent" => {}
+            "the" | "a" | "an" | "last" | "latest" | "that" | "this" | "of" | "my" | "our" | "first" | "most"
+            | "recent" => {}
             _ if word.ends => return None,
             _ => told.push(word.folded.clone()),
         }
@@ -121,11 +185,24 @@ fn named(words: &[Word<'_>], place: usize, used: usize, lies: Lies, lexicon: &Le
 /// `the same time yesterday`, `this time last week`: how far back, and its words.
 pub(super) fn shifted(words: &[Word<'_>]) -> Option<(Span, usize, usize)> {
     (0..words.len()).find_map(|place| {
-        let lead = ["at the same time", "the same time", "same time", "this time", "the same hour", "same hour", "the same period", "same period", "the same window", "same window", "the same hours", "same hours"]
-            .into_iter()
-            .filter(|lead| at(words, place, lead))
-            .map(length)
-            .max()?;
+        let lead = [
+            "at the same time",
+            "the same time",
+            "same time",
+            "this time",
+            "the same hour",
+            "same hour",
+            "the same period",
+            "same period",
+            "the same window",
+            "same window",
+            "the same hours",
+            "same hours",
+        ]
+        .into_iter()
+        .filter(|lead| at(words, place, lead))
+        .map(length)
+        .max()?;
         let next = place + lead;
         let next = if at(words, next, "on") || at(words, next, "of") { next + 1 } else { next };
         let days = [
@@ -143,7 +220,8 @@ pub(super) fn shifted(words: &[Word<'_>]) -> Option<(Span, usize, usize)> {
             ("the week before", 7),
             ("a week earlier", 7),
         ];
-        let (phrase, days) = days.into_iter().filter(|(phrase, _)| at(words, next, phrase)).max_by_key(|(phrase, _)| length(phrase))?;
+        let (phrase, days) =
+            days.into_iter().filter(|(phrase, _)| at(words, next, phrase)).max_by_key(|(phrase, _)| length(phrase))?;
         Some((days.days(), place, next + length(phrase) - place))
     })
 }

@@ -25,7 +25,9 @@ const NUMBERED: [&str; 4] = ["gpu", "rank", "node", "job"];
 
 /// The canonical dimension of a kind of things, where it is one that things are named by.
 fn dimension(kind: &str) -> Option<&'static str> {
-    ["gpu", "node", "cluster", "job", "user", "service", "model", "rank", "rack", "pod"].into_iter().find(|known| *known == kind)
+    ["gpu", "node", "cluster", "job", "user", "service", "model", "rank", "rack", "pod"]
+        .into_iter()
+        .find(|known| *known == kind)
 }
 
 /// All that is named, in order.
@@ -49,7 +51,8 @@ pub(super) fn mentions(words: &[Word<'_>], times: &[TimeMention], lexicon: &Lexi
         }
     }
     for (place, word) in words.iter().enumerate() {
-        let free = !used.get(place).copied().unwrap_or(true) && !in_time(place) && !taken.get(place).copied().unwrap_or(false);
+        let free =
+            !used.get(place).copied().unwrap_or(true) && !in_time(place) && !taken.get(place).copied().unwrap_or(false);
         if free && let Some(written) = like_a_name(word, place, lexicon) {
             found.push(Mention { kind: None, name: word.typed.to_owned(), place, written, inherited: false });
         }
@@ -61,10 +64,17 @@ pub(super) fn mentions(words: &[Word<'_>], times: &[TimeMention], lexicon: &Lexi
 /// What is named by the words that begin there, and how many words that takes.
 fn at_place(words: &[Word<'_>], place: usize, lexicon: &Lexicon) -> Vec<(Mention, usize)> {
     let Some(word) = words.get(place) else { return Vec::new() };
-    let made = |kind: Option<&'static str>, name: &str, at: usize| Mention { kind, name: name.to_owned(), place: at, written: true, inherited: false };
+    let made = |kind: Option<&'static str>, name: &str, at: usize| Mention {
+        kind,
+        name: name.to_owned(),
+        place: at,
+        written: true,
+        inherited: false,
+    };
     // `n07/g3`, `n07:3`
     if let Some((node, gpu)) = word.folded.split_once(['/', ':'])
-        && let (Some(("node", node)), Some(gpu)) = (glued(node), glued(gpu).filter(|(kind, _)| *kind == "gpu").map(|(_, n)| n).or_else(|| digits(gpu)))
+        && let (Some(("node", node)), Some(gpu)) =
+            (glued(node), glued(gpu).filter(|(kind, _)| *kind == "gpu").map(|(_, n)| n).or_else(|| digits(gpu)))
     {
         return vec![(made(Some("node"), &node, place), 1), (made(Some("gpu"), &gpu, place), 1)];
     }
@@ -75,7 +85,10 @@ fn at_place(words: &[Word<'_>], place: usize, lexicon: &Lexicon) -> Vec<(Mention
     let kind = lexicon.stands_for.kinds.get(&word.folded).and_then(|kind| dimension(kind));
     let Some(kind) = kind else { return Vec::new() };
     let mut next = place + 1;
-    while words.get(next).is_some_and(|w| matches!(w.folded.as_str(), "#" | "no" | "number" | "nr" | "id" | "called" | "named")) {
+    while words
+        .get(next)
+        .is_some_and(|w| matches!(w.folded.as_str(), "#" | "no" | "number" | "nr" | "id" | "called" | "named"))
+    {
         next += 1;
     }
     let Some(named) = words.get(next) else { return Vec::new() };
@@ -96,7 +109,10 @@ fn at_place(words: &[Word<'_>], place: usize, lexicon: &Lexicon) -> Vec<(Mention
         Some(_) => {}
         None => {
             let is_name = named.folded.chars().any(|c| c.is_ascii_digit()) || named.folded.contains(['-', '_', '.']);
-            let plain = matches!(kind, "cluster" | "service" | "model" | "user") && !plural && !lexicon.knows(&named.folded) && !is_function(&named.folded);
+            let plain = matches!(kind, "cluster" | "service" | "model" | "user")
+                && !plural
+                && !lexicon.knows(&named.folded)
+                && !is_function(&named.folded);
             let glued_next = glued(&named.folded).is_some_and(|(other, _)| other != kind);
             if kind != "gpu" && kind != "rank" && !glued_next && (is_name || plain) {
                 all.push((made(Some(kind), named.typed, next), next + 1 - place));
@@ -127,7 +143,29 @@ fn glued(word: &str) -> Option<(&'static str, String)> {
 }
 
 fn is_function(word: &str) -> bool {
-    matches!(word, "is" | "was" | "are" | "be" | "by" | "on" | "in" | "of" | "the" | "a" | "an" | "to" | "at" | "for" | "and" | "or" | "with" | "get" | "had" | "has" | "have")
+    matches!(
+        word,
+        "is" | "was"
+            | "are"
+            | "be"
+            | "by"
+            | "on"
+            | "in"
+            | "of"
+            | "the"
+            | "a"
+            | "an"
+            | "to"
+            | "at"
+            | "for"
+            | "and"
+            | "or"
+            | "with"
+            | "get"
+            | "had"
+            | "has"
+            | "have"
+    )
 }
 
 /// Whether a word may be a name: certainly, where nobody writes an ordinary word so.
@@ -138,7 +176,8 @@ fn like_a_name(word: &Word<'_>, place: usize, lexicon: &Lexicon) -> Option<bool>
     }
     let joined = word.typed.contains(['-', '_', ':', '/', '.']) && letters().next().is_some();
     let mixed = word.typed.chars().any(|c| c.is_ascii_digit()) && letters().next().is_some();
-    let is_amount = word.typed.starts_with(|c: char| c.is_ascii_digit() || matches!(c, '<' | '>')) && !word.typed.contains(['-', '_']);
+    let is_amount = word.typed.starts_with(|c: char| c.is_ascii_digit() || matches!(c, '<' | '>'))
+        && !word.typed.contains(['-', '_']);
     let inner_capital = word.typed.chars().skip(1).any(char::is_uppercase) && letters().any(char::is_lowercase);
     if lexicon.knows(&word.folded) || is_function(&word.folded) {
         return None;
@@ -157,7 +196,18 @@ fn like_a_name(word: &Word<'_>, place: usize, lexicon: &Lexicon) -> Option<bool>
 
 /// Whether somebody's own things are asked for: `my jobs`.
 pub(super) fn own(words: &[Word<'_>]) -> bool {
-    ["my jobs", "my runs", "my job", "my run", "jobs of mine", "my training", "my trainings", "do i have", "my gpus", "our jobs"]
-        .into_iter()
-        .any(|phrase| (0..words.len()).any(|place| at(words, place, phrase)))
+    [
+        "my jobs",
+        "my runs",
+        "my job",
+        "my run",
+        "jobs of mine",
+        "my training",
+        "my trainings",
+        "do i have",
+        "my gpus",
+        "our jobs",
+    ]
+    .into_iter()
+    .any(|phrase| (0..words.len()).any(|place| at(words, place, phrase)))
 }

@@ -39,12 +39,19 @@ pub(super) fn explain(reading: &Reading) -> Explanation {
         lines.push(("time", format!("{}: {} to {}", time.typed, time.range.from(), time.range.to())));
     }
     if let Some(anchor) = &reading.anchor {
-        lines.push(("time", format!("{}: told by an event of kind {}", anchor.typed, anchor.kind.as_deref().unwrap_or("any"))));
+        lines.push((
+            "time",
+            format!("{}: told by an event of kind {}", anchor.typed, anchor.kind.as_deref().unwrap_or("any")),
+        ));
     }
     match &reading.metric {
         MetricMention::One(id) => lines.push(("metric", id.clone())),
-        MetricMention::Several { typed, candidates } => lines.push(("metric", format!("{typed}: {}", candidates.join(" or ")))),
-        MetricMention::None { near, typed: Some(typed) } => lines.push(("metric", format!("{typed}: none; near {}", near.join(", ")))),
+        MetricMention::Several { typed, candidates } => {
+            lines.push(("metric", format!("{typed}: {}", candidates.join(" or "))))
+        }
+        MetricMention::None { near, typed: Some(typed) } => {
+            lines.push(("metric", format!("{typed}: none; near {}", near.join(", "))))
+        }
         MetricMention::None { typed: None, .. } => {}
     }
     for limit in &reading.limits {

@@ -11,7 +11,13 @@ use super::words::{Word, any, at, find};
 use super::{classify::Subject, meaning};
 
 /// Everything that is known of a question, by name.
-pub(super) fn features(words: &[Word<'_>], reading: &Reading, about: Option<Subject>, lexicon: &Lexicon, catalogue: &Catalogue) -> Features<'static> {
+pub(super) fn features(
+    words: &[Word<'_>],
+    reading: &Reading,
+    about: Option<Subject>,
+    lexicon: &Lexicon,
+    catalogue: &Catalogue,
+) -> Features<'static> {
     let mut features = of_words(words, lexicon);
     let mut add = |name: &'static str, holds: bool| {
         if holds {
@@ -24,7 +30,8 @@ pub(super) fn features(words: &[Word<'_>], reading: &Reading, about: Option<Subj
     let joined = reading.subject.as_deref().is_some_and(subject::is_joined_name);
     let symptom = subject::is_symptom(words, lexicon);
     let ranks_by = lexicon.stands_for.ranks_by.keys().any(|word| find(words, word).is_some());
-    let ranks = (lexicon.what.most.any(words) || lexicon.what.least.any(words) || ranked_first(words, lexicon)) && !(joined && lexicon.unwell.seeks.any(words) && !has_metric);
+    let ranks = (lexicon.what.most.any(words) || lexicon.what.least.any(words) || ranked_first(words, lexicon))
+        && !(joined && lexicon.unwell.seeks.any(words) && !has_metric);
     add("metric", has_metric);
     add("metric_named", written_metric);
     add("near_metric", matches!(reading.metric, MetricMention::None { typed: Some(_), .. }));
@@ -34,7 +41,10 @@ pub(super) fn features(words: &[Word<'_>], reading: &Reading, about: Option<Subj
     add("ranks_by_word", ranks_by && !lexicon.what.compare.any(words));
     add("ranks_metric", (ranks || ranks_by) && (has_metric || ranks_by));
     add("compares", lexicon.what.compare.any(words));
-    add("compares_windows", lexicon.what.compare.any(words) && (reading.times.len() > 1 || lexicon.what.before.any(words)));
+    add(
+        "compares_windows",
+        lexicon.what.compare.any(words) && (reading.times.len() > 1 || lexicon.what.before.any(words)),
+    );
     add("has_time", !reading.times.is_empty());
     add("two_times", reading.times.len() > 1);
     add("two_things", reading.sides().is_some());
@@ -44,8 +54,15 @@ pub(super) fn features(words: &[Word<'_>], reading: &Reading, about: Option<Subj
     add("job", about == Some(Subject::Job));
     add("named_job", reading.job.is_some());
     add("service", about == Some(Subject::Service));
-    add("host", names(&["node", "gpu", "cluster", "rack"]));
-    add("one_place", names(&["node", "gpu", "rank"]) || reading.job.is_some() || names(&["service", "model"]));
+    let mentions = |kinds: &[&str]| reading.mentions.iter().any(|m| m.kind.is_some_and(|kind| kinds.contains(&kind)));
+    add("host", names(&["node", "gpu", "cluster", "rack"]) || mentions(&["node", "gpu", "cluster", "rack"]));
+    add(
+        "one_place",
+        names(&["node", "gpu", "rank"])
+            || mentions(&["node", "gpu", "rank"])
+            || reading.job.is_some()
+            || names(&["service", "model"]),
+    );
     add("about_job", about == Some(Subject::Job));
     add("about_service", about == Some(Subject::Service));
     add("about_host", about == Some(Subject::Host));
@@ -55,10 +72,43 @@ pub(super) fn features(words: &[Word<'_>], reading: &Reading, about: Option<Subj
     add("symptom", symptom);
     add("is_unwell", subject::is_unwell(words, lexicon));
     add("commands", commands(words, lexicon));
-    add("meaning", meaning::asks(words, lexicon, has_metric, about == Some(Subject::Job) || subject::is_unwell(words, lexicon), reading.times.len()));
+    add(
+        "meaning",
+        meaning::asks(
+            words,
+            lexicon,
+            has_metric,
+            about == Some(Subject::Job) || subject::is_unwell(words, lexicon),
+            reading.times.len(),
+        ),
+    );
     add("kind_many", !reading.ranked.is_empty() || reading.kind_many.is_some());
     add("any_of", any(words, &["any gpu", "any gpus", "any node", "any nodes", "any host", "any of"]));
-    add("counts_things", reading.kind_many.is_some() || has_metric || lexicon.what.logs.any(words) || lexicon.what.events.any(words) || lexicon.names.jobs.any(words) || lexicon.names.people.any(words));
+    add(
+        "counts_things",
+        reading.kind_many.is_some()
+            || has_metric
+            || lexicon.what.logs.any(words)
+            || lexicon.what.events.any(words)
+            || lexicon.names.jobs.any(words)
+            || lexicon.names.people.any(words),
+    );
+    add(
+        "any_time",
+        any(
+            words,
+            &[
+                "ever",
+                "at any time",
+                "at some point",
+                "at any point",
+                "dropped below",
+                "fell below",
+                "drop below",
+                "fall below",
+            ],
+        ),
+    );
     add("who_holds", lexicon.names.people.any(words) || any(words, &["anyone", "anybody", "somebody", "someone"]));
     add("finding", finding(words, reading, lexicon));
     add("states", lexicon.stands_for.states.keys().any(|state| find(words, state).is_some()));
@@ -66,7 +116,11 @@ pub(super) fn features(words: &[Word<'_>], reading: &Reading, about: Option<Subj
     add("started", any(words, &["started", "start", "began", "launched", "submitted", "begun"]));
     add("ended", any(words, &["finished", "ended", "completed", "done"]));
     add("slow_not_state", slow_not_state(words, lexicon));
-    add("listing_logs", lexicon.what.shows.begin(words.get(super::classify::begins(words, lexicon)..).unwrap_or_default()) && lexicon.what.logs.any(words));
+    add(
+        "listing_logs",
+        lexicon.what.shows.begin(words.get(super::classify::begins(words, lexicon)..).unwrap_or_default())
+            && lexicon.what.logs.any(words),
+    );
     add("plain_value", plain_value(words, lexicon, has_metric));
     add("causal", any(words, &["why", "what caused", "root cause", "reason"]));
     let _ = catalogue;
@@ -76,8 +130,23 @@ pub(super) fn features(words: &[Word<'_>], reading: &Reading, about: Option<Subj
 /// `the 5 hottest`, `worst 3`, `rank the jobs by`: `by` with a plural ranks too.
 fn ranked_first(words: &[Word<'_>], lexicon: &Lexicon) -> bool {
     let _ = lexicon;
-    any(words, &["rank", "ranked by", "sorted by", "order by", "longest", "shortest", "worst", "odd one out", "outlier", "outliers", "minimum of", "least utilised"])
-        && !any(words, &["rank is", "which rank is"])
+    any(
+        words,
+        &[
+            "rank",
+            "ranked by",
+            "sorted by",
+            "order by",
+            "longest",
+            "shortest",
+            "worst",
+            "odd one out",
+            "outlier",
+            "outliers",
+            "minimum of",
+            "least utilised",
+        ],
+    ) && !any(words, &["rank is", "which rank is"])
 }
 
 /// A limit on things and not on a measure: `more than 16 gpus`, `over 40 hours`.
@@ -90,29 +159,114 @@ fn is_of_things(limit: &Limit, words: &[Word<'_>]) -> bool {
 fn commands(words: &[Word<'_>], lexicon: &Lexicon) -> bool {
     let start = super::classify::begins(words, lexicon);
     let said = words.get(start..).unwrap_or_default();
-    let lead = ["can you", "could you", "please", "i want you to", "i need you to", "go ahead and", "just", "you should", "make sure to", "let's", "lets", "we need to", "go and", "i'd like you to", "would you"]
-        .into_iter()
-        .filter(|lead| at(said, 0, lead))
-        .map(super::words::length)
-        .max()
-        .unwrap_or(0);
+    let lead = [
+        "can you",
+        "could you",
+        "please",
+        "i want you to",
+        "i need you to",
+        "go ahead and",
+        "just",
+        "you should",
+        "make sure to",
+        "let's",
+        "lets",
+        "we need to",
+        "go and",
+        "i'd like you to",
+        "would you",
+    ]
+    .into_iter()
+    .filter(|lead| at(said, 0, lead))
+    .map(super::words::length)
+    .max()
+    .unwrap_or(0);
     let is_write = |word: &Word<'_>| lexicon.what.writes.has(&word.folded);
     let first = said.get(lead);
     // `increase in memory since …` and `change of …` are no commands, nor is `power of n18`.
     let verb = first.is_some_and(is_write)
         && said.get(lead + 1).is_some_and(|next| {
-            let noun = matches!(next.folded.as_str(), "of" | "in" | "draw" | "usage" | "consumption" | "capping" | "limit" | "since" | "on" | "at" | "by" | "per" | "time" | "cap" | "last" | "today" | "yesterday" | "rate");
-            let ambiguous = first.is_some_and(|word| matches!(word.folded.as_str(), "power" | "run" | "increase" | "change" | "start" | "throttle" | "update" | "move" | "free" | "scale" | "reset" | "restart" | "stop"));
-            !(noun && ambiguous) && !(first.is_some_and(|word| matches!(word.folded.as_str(), "power" | "free" | "run" | "throttle")) && !matches!(next.folded.as_str(), "off" | "down" | "cycle" | "up" | "this" | "the" | "job" | "node" | "gpu"))
+            let noun = matches!(
+                next.folded.as_str(),
+                "of" | "in"
+                    | "draw"
+                    | "usage"
+                    | "consumption"
+                    | "capping"
+                    | "limit"
+                    | "since"
+                    | "on"
+                    | "at"
+                    | "by"
+                    | "per"
+                    | "time"
+                    | "cap"
+                    | "last"
+                    | "today"
+                    | "yesterday"
+                    | "rate"
+            );
+            let ambiguous = first.is_some_and(|word| {
+                matches!(
+                    word.folded.as_str(),
+                    "power"
+                        | "run"
+                        | "increase"
+                        | "change"
+                        | "start"
+                        | "throttle"
+                        | "update"
+                        | "move"
+                        | "free"
+                        | "scale"
+                        | "reset"
+                        | "restart"
+                        | "stop"
+                )
+            });
+            !(noun && ambiguous)
+                && !(first.is_some_and(|word| matches!(word.folded.as_str(), "power" | "free" | "run" | "throttle"))
+                    && !matches!(
+                        next.folded.as_str(),
+                        "off" | "down" | "cycle" | "up" | "this" | "the" | "job" | "node" | "gpu"
+                    ))
         });
-    verb && !lexicon.what.asks.begin(said) && !(at(said, 0, "run") && lexicon.what.asks.has(said.get(1).map_or("", |w| w.folded.as_str())))
+    verb && !lexicon.what.asks.begin(said)
+        && !(at(said, 0, "run") && lexicon.what.asks.has(said.get(1).map_or("", |w| w.folded.as_str())))
 }
 
 /// Jobs are asked for, not what is wrong with one: a plural, or a question about who runs what.
 fn finding(words: &[Word<'_>], reading: &Reading, lexicon: &Lexicon) -> bool {
     let about_jobs = lexicon.names.jobs.any(words);
-    let who = any(words, &["who owns", "who runs", "who is running", "whose job", "who started", "who submitted", "what is running", "which job runs", "what runs on", "which job is running", "which job is on", "what job", "which job of", "find job", "what did", "everything that runs", "biggest job", "largest job", "longest running", "oldest job"]);
-    let asked = lexicon.what.finds.any(words) || lexicon.names.mine.any(words) || !reading.users.is_empty() || lexicon.stands_for.states.keys().any(|state| find(words, state).is_some());
+    let who = any(
+        words,
+        &[
+            "who owns",
+            "who runs",
+            "who is running",
+            "whose job",
+            "who started",
+            "who submitted",
+            "what is running",
+            "which job runs",
+            "what runs on",
+            "which job is running",
+            "which job is on",
+            "what job",
+            "which job of",
+            "find job",
+            "what did",
+            "everything that runs",
+            "biggest job",
+            "largest job",
+            "longest running",
+            "oldest job",
+        ],
+    );
+    let asked = lexicon.what.finds.any(words)
+        || lexicon.names.mine.any(words)
+        || !reading.users.is_empty()
+        || lexicon.stands_for.states.keys().any(|state| find(words, state).is_some());
     (about_jobs && asked && reading.job.is_none()) || (who && !lexicon.unwell.unwell.any(words))
 }
 
@@ -128,7 +282,10 @@ fn slow_not_state(words: &[Word<'_>], lexicon: &Lexicon) -> bool {
 fn plain_value(words: &[Word<'_>], lexicon: &Lexicon, has_metric: bool) -> bool {
     let start = super::classify::begins(words, lexicon);
     let said = words.get(start..).unwrap_or_default();
-    let causal = lexicon.what.why.any(words) || lexicon.unwell.slow.any(words) || lexicon.unwell.unwell.any(words) || lexicon.unwell.seeks.any(words);
+    let causal = lexicon.what.why.any(words)
+        || lexicon.unwell.slow.any(words)
+        || lexicon.unwell.unwell.any(words)
+        || lexicon.unwell.seeks.any(words);
     let shows = lexicon.what.shows.begin(said) || lexicon.what.value.begin(said);
     let aggregates = lexicon.stands_for.aggregation.keys().any(|word| find(words, word).is_some());
     has_metric && !causal && (shows || aggregates || lexicon.what.trend.any(words))

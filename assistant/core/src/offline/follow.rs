@@ -43,13 +43,16 @@ pub(super) fn read(ask: &Ask, lexicon: &Lexicon, catalogue: &Catalogue, zone: &T
 
 /// Whether a question only makes sense after another.
 fn goes_on(own: &Reading, words: &[Word<'_>], lexicon: &Lexicon) -> bool {
-    let names_things = own.mentions.iter().any(|mention| mention.kind.is_some() || mention.written) || own.job.is_some();
+    let names_things =
+        own.mentions.iter().any(|mention| mention.kind.is_some() || mention.written) || own.job.is_some();
     let refused = matches!(own.class, Class::Write | Class::Forbidden | Class::Sql | Class::Abilities);
     let alone = matches!(own.class, Class::FindJobs | Class::Health | Class::Waste | Class::List | Class::Meaning);
     !refused
         && (own.class == Class::Other
             || lexicon.follows.leads_on.begin(words)
-            || (refers(words, lexicon) && !own.mentions.iter().any(|mention| mention.kind.is_some()) && own.job.is_none())
+            || (refers(words, lexicon)
+                && !own.mentions.iter().any(|mention| mention.kind.is_some())
+                && own.job.is_none())
             || lexicon.follows.others_of.any(words) && !alone && !names_things
             || (words.len() <= SHORT && !names_things && own.kind_many.is_none() && !alone))
 }
@@ -57,13 +60,26 @@ fn goes_on(own: &Reading, words: &[Word<'_>], lexicon: &Lexicon) -> bool {
 /// Whether a word stands for what was talked about; `that` behind a comma is no such word, nor is `this morning`.
 fn refers(words: &[Word<'_>], lexicon: &Lexicon) -> bool {
     words.iter().enumerate().any(|(place, word)| {
-        let time = words.get(place + 1).is_some_and(|next| matches!(next.folded.as_str(), "morning" | "week" | "afternoon" | "evening" | "month" | "hour" | "minute" | "weekend" | "time"));
-        lexicon.follows.pronouns.at(words, place).is_some() && !(matches!(word.folded.as_str(), "this" | "that" | "same" | "the") && time)
+        let time = words.get(place + 1).is_some_and(|next| {
+            matches!(
+                next.folded.as_str(),
+                "morning" | "week" | "afternoon" | "evening" | "month" | "hour" | "minute" | "weekend" | "time"
+            )
+        });
+        lexicon.follows.pronouns.at(words, place).is_some()
+            && !(matches!(word.folded.as_str(), "this" | "that" | "same" | "the") && time)
     })
 }
 
 /// One question made whole by what was asked before.
-fn merged(base: &Reading, of: &Earlier, own: Reading, words: &[Word<'_>], lexicon: &Lexicon, zone: &TimeZone) -> Reading {
+fn merged(
+    base: &Reading,
+    of: &Earlier,
+    own: Reading,
+    words: &[Word<'_>],
+    lexicon: &Lexicon,
+    zone: &TimeZone,
+) -> Reading {
     if !goes_on(&own, words, lexicon) {
         return own;
     }
@@ -141,7 +157,10 @@ fn class(base: &Reading, own: &Reading, whole: &Reading, words: &[Word<'_>], lex
     if own.class != Class::Other && score >= EXPLICIT {
         return own.class;
     }
-    if numbers(base.class) && lexicon.what.compare.any(words) && (own.times.len() + base.times.len() > 1 || own.and_before) {
+    if numbers(base.class)
+        && lexicon.what.compare.any(words)
+        && (own.times.len() + base.times.len() > 1 || own.and_before)
+    {
         return Class::Compare;
     }
     if base.class == Class::Value && (own.has("most") || own.has("least")) && own.aggregation.is_none() {
@@ -172,14 +191,18 @@ fn subject(whole: &Reading) -> Subject {
 
 /// Its own names, and of those before what they do not replace. Without any, what the last answer was about.
 fn mentions(base: &Reading, of: &Earlier, own: &Reading, words: &[Word<'_>], lexicon: &Lexicon) -> Vec<Mention> {
-    let mut all: Vec<Mention> = base.mentions.iter().filter(|mention| mention.kind.is_some() || mention.written).cloned().collect();
+    let mut all: Vec<Mention> =
+        base.mentions.iter().filter(|mention| mention.kind.is_some() || mention.written).cloned().collect();
     for mention in &mut all {
         mention.inherited = true;
     }
-    let asks_of_it = refers(words, lexicon) || lexicon.what.why.any(words);
+    let plural = words.iter().any(|word| matches!(word.folded.as_str(), "they" | "them" | "their" | "those" | "these"));
+    let asks_of_it = (refers(words, lexicon) && !plural) || lexicon.what.why.any(words);
     if all.is_empty() && base.job.is_none() && asks_of_it {
         all.extend(of.focus.iter().filter_map(|(kind, name)| {
-            let kind = ["node", "gpu", "job", "service", "model", "cluster", "rank"].into_iter().find(|known| known == kind)?;
+            let kind = ["node", "gpu", "job", "service", "model", "cluster", "rank"]
+                .into_iter()
+                .find(|known| known == kind)?;
             Some(Mention { kind: Some(kind), name: name.clone(), place: 0, written: true, inherited: true })
         }));
     }
@@ -191,7 +214,9 @@ fn mentions(base: &Reading, of: &Earlier, own: &Reading, words: &[Word<'_>], lex
 
 /// All but what was talked about: the finest place goes, and what is left is told apart by it.
 fn others(whole: &mut Reading) {
-    let finest = ["gpu", "rank", "node", "job", "service", "cluster"].into_iter().find(|kind| whole.mentions.iter().any(|mention| mention.kind == Some(kind)));
+    let finest = ["gpu", "rank", "node", "job", "service", "cluster"]
+        .into_iter()
+        .find(|kind| whole.mentions.iter().any(|mention| mention.kind == Some(kind)));
     let Some(finest) = finest else { return };
     whole.mentions.retain(|mention| mention.kind != Some(finest));
     whole.named.retain(|(kind, _)| *kind != finest);
@@ -213,13 +238,22 @@ fn earlier(base: &Reading, words: &[Word<'_>], zone: &TimeZone) -> Vec<TimeMenti
     let Some(time) = base.times.first() else { return Vec::new() };
     let by_day = words.iter().any(|word| matches!(word.folded.as_str(), "day" | "night" | "morning" | "evening"));
     let range = if by_day {
-        let back = |at: jiff::Timestamp| at.to_zoned_datetime(zone.clone()).checked_sub(1.day()).ok().map(|z| z.timestamp());
+        let back =
+            |at: jiff::Timestamp| at.to_zoned_datetime(zone.clone()).checked_sub(1.day()).ok().map(|z| z.timestamp());
         back(time.range.from()).zip(back(time.range.to())).and_then(|(from, to)| TimeRange::new(from, to))
     } else {
         let length = SignedDuration::from_millis(time.range.millis());
         time.range.from().checked_sub(length).ok().and_then(|from| TimeRange::new(from, time.range.from()))
     };
-    range.map(|range| TimeMention { range, typed: format!("before {}", time.typed), moment: super::time::Moment::Window, ..time.clone() }).into_iter().collect()
+    range
+        .map(|range| TimeMention {
+            range,
+            typed: format!("before {}", time.typed),
+            moment: super::time::Moment::Window,
+            ..time.clone()
+        })
+        .into_iter()
+        .collect()
 }
 
 /// What plans may ask for: of the question itself, and of the one before where it asks the same.

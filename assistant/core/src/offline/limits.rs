@@ -61,7 +61,10 @@ fn limit_at(words: &[Word<'_>], place: usize, lexicon: &Lexicon) -> Option<Limit
     let phrases = lexicon.stands_for.limits.iter().filter(|(phrase, _)| at(words, place, phrase));
     if let Some((phrase, op)) = phrases.max_by_key(|(phrase, _)| length(phrase)) {
         let mut next = place + length(phrase);
-        while words.get(next).is_some_and(|word| matches!(word.folded.as_str(), "the" | "about" | "around" | "a" | "its")) {
+        while words
+            .get(next)
+            .is_some_and(|word| matches!(word.folded.as_str(), "the" | "about" | "around" | "a" | "its"))
+        {
             next += 1;
         }
         let (amount, unit, used) = amount_at(words, next, lexicon)?;
@@ -70,7 +73,16 @@ fn limit_at(words: &[Word<'_>], place: usize, lexicon: &Lexicon) -> Option<Limit
     // `85 C or more`, `90% or higher`
     let (amount, unit, used) = amount_at(words, place, lexicon)?;
     let tail = place + used;
-    for (phrase, op) in [("or more", "ge"), ("or higher", "ge"), ("or above", "ge"), ("or less", "le"), ("or lower", "le"), ("or below", "le"), ("and above", "ge"), ("and up", "ge")] {
+    for (phrase, op) in [
+        ("or more", "ge"),
+        ("or higher", "ge"),
+        ("or above", "ge"),
+        ("or less", "le"),
+        ("or lower", "le"),
+        ("or below", "le"),
+        ("and above", "ge"),
+        ("and up", "ge"),
+    ] {
         if at(words, tail, phrase) {
             return made(op, amount, unit, used + length(phrase));
         }
@@ -102,9 +114,63 @@ fn number(text: &str) -> Option<(f64, &str)> {
 
 /// Units as people write them, in words of their own behind a number.
 const UNITS: &[&str] = &[
-    "c", "°c", "celsius", "degrees", "degree", "deg", "f", "°f", "fahrenheit", "w", "watt", "watts", "kw", "%", "percent", "pct", "mhz", "ghz", "hz", "b", "kb", "mb",
-    "gb", "tb", "kib", "mib", "gib", "tib", "gb/s", "mb/s", "gib/s", "mib/s", "gbps", "mbps", "gbit/s", "s", "sec", "secs", "second", "seconds", "ms", "millisecond", "milliseconds",
-    "us", "min", "minutes", "j", "mj", "kj", "tokens/s", "tok/s", "/s", "k", "gigs", "gigabytes", "megabytes", "requests",
+    "c",
+    "°c",
+    "celsius",
+    "degrees",
+    "degree",
+    "deg",
+    "f",
+    "°f",
+    "fahrenheit",
+    "w",
+    "watt",
+    "watts",
+    "kw",
+    "%",
+    "percent",
+    "pct",
+    "mhz",
+    "ghz",
+    "hz",
+    "b",
+    "kb",
+    "mb",
+    "gb",
+    "tb",
+    "kib",
+    "mib",
+    "gib",
+    "tib",
+    "gb/s",
+    "mb/s",
+    "gib/s",
+    "mib/s",
+    "gbps",
+    "mbps",
+    "gbit/s",
+    "s",
+    "sec",
+    "secs",
+    "second",
+    "seconds",
+    "ms",
+    "millisecond",
+    "milliseconds",
+    "us",
+    "min",
+    "minutes",
+    "j",
+    "mj",
+    "kj",
+    "tokens/s",
+    "tok/s",
+    "/s",
+    "k",
+    "gigs",
+    "gigabytes",
+    "megabytes",
+    "requests",
 ];
 
 fn unit_at(words: &[Word<'_>], place: usize, glued: &str) -> (String, usize) {

@@ -46,7 +46,7 @@ pub(super) fn asks(words: &[Word<'_>], lexicon: &Lexicon, has_metric: bool, has_
         return true;
     }
     let plain = begins(&["what is", "what are"]);
-    if plain && (has_code || has_mask) {
+    if (plain || said.len() <= 2) && (has_code || has_mask) {
         return true;
     }
     // `why are requests slow` names a metric as well, and is no question about it.

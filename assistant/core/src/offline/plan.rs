@@ -60,8 +60,13 @@ pub(super) fn next(stage: &Stage<'_>) -> Turn {
         Class::Events => scoped(stage, |scope| lists::events(stage, scope)),
         Class::FindJobs => scoped(stage, |scope| lists::jobs(stage, scope)),
         Class::List => scoped(stage, |scope| lists::things(stage, scope)),
-        Class::Health => overview::next(stage),
+        Class::Health => overview::next(stage, &Scope::default()),
     }
+}
+
+/// Whether all is well with what is named.
+pub(super) fn overview(stage: &Stage<'_>, scope: &Scope) -> Turn {
+    overview::next(stage, scope)
 }
 
 pub(super) fn finish(draft: Draft) -> Turn {

@@ -98,7 +98,9 @@ impl Reading {
     /// The kind of the two things that are held against each other, where two of a kind are named.
     pub(super) fn sides(&self) -> Option<&'static str> {
         let count = |kind: &str| self.mentions.iter().filter(|mention| mention.kind == Some(kind)).count();
-        if let Some(kind) = ["job", "node", "gpu", "cluster", "service", "model", "rank"].into_iter().find(|kind| count(kind) == 2) {
+        if let Some(kind) =
+            ["job", "node", "gpu", "cluster", "service", "model", "rank"].into_iter().find(|kind| count(kind) == 2)
+        {
             return Some(kind);
         }
         let loose = self.mentions.iter().filter(|mention| mention.kind.is_none() && mention.written).count();
@@ -121,7 +123,9 @@ pub(super) fn read(
     let shifted = anchor::shifted(&words);
     let anchor = anchor::anchor(&words, lexicon);
     let mut times = find_times(&words, as_of, zone)?;
-    let inside = |first: usize, length: usize, time: &TimeMention| time.first < first + length && first < time.first + time.length;
+    let inside = |first: usize, length: usize, time: &TimeMention| {
+        time.first < first + length && first < time.first + time.length
+    };
     times.retain(|time| {
         !shifted.as_ref().is_some_and(|(_, first, length)| inside(*first, *length, time))
             && !anchor.as_ref().is_some_and(|anchor| inside(anchor.first, anchor.length, time))
@@ -139,17 +143,27 @@ pub(super) fn read(
     // `tensor activity of embed-train is low, is the job broken`: the job has a name, only not where one is looked for.
     let spoken = written.as_deref().filter(|name| subject::is_joined_name(name) && lexicon.names.job.any(&words));
     let (job, job_guessed) = match (job, spoken) {
-        (None, Some(name)) if said_named.is_empty() && !lexicon.names.service.any(&words) => (Some(name.to_owned()), true),
+        (None, Some(name)) if said_named.is_empty() && !lexicon.names.service.any(&words) => {
+            (Some(name.to_owned()), true)
+        }
         (job, _) => (job, job_guessed),
     };
     let about = subject::subject(&words, job.is_some(), &said_named, written.as_deref(), lexicon);
     let found = metrics::find_metrics(&words, &times, about, lexicon, catalogue);
     let stands = &lexicon.stands_for;
+    let free = |phrase: &str| {
+        (0..words.len()).find(|place| super::words::at(&words, *place, phrase) && !in_time(&times, *place))
+    };
     let first_of = |table: &std::collections::BTreeMap<String, String>| {
-        let placed = table.iter().filter_map(|(phrase, value)| Some((find(&words, phrase)?, std::cmp::Reverse(phrase.len()), value)));
+        let placed =
+            table.iter().filter_map(|(phrase, value)| Some((free(phrase)?, std::cmp::Reverse(phrase.len()), value)));
         placed.min().map(|(_, _, value)| value.clone())
     };
-    let mentions = entities::mentions(&words, &times, lexicon, &found.taken);
+    let mut taken = found.taken;
+    if let Some(anchor) = anchor.as_ref().filter(|anchor| anchor.kind.as_deref() != Some("start")) {
+        taken.iter_mut().skip(anchor.first).take(anchor.length).for_each(|slot| *slot = true);
+    }
+    let mentions = entities::mentions(&words, &times, lexicon, &taken);
     let mut reading = Reading {
         class: Class::Other,
         scores: Vec::new(),
@@ -161,18 +175,25 @@ pub(super) fn read(
         also: found.also,
         users: users(text, &words, lexicon),
         own: entities::own(&words),
-        tenant: after(&words, &["tenant", "tenant of", "customer"]),
+        tenant: after(&words, &["tenant", "tenant of", "customer"]).or_else(|| before_tenant(&words, lexicon)),
         and_before: lexicon.what.before.any(&words),
         count: count(&words, lexicon),
         ascending: ascending(&words, lexicon),
         aggregation: first_of(&stands.aggregation),
-        limits: limits(&words, lexicon),
+        limits: limits(&words, lexicon)
+            .into_iter()
+            .filter(|limit| !times.iter().any(|time| inside(limit.first, limit.length, time)))
+            .collect(),
         ranked: ranked(&words),
         kind_many: kind_many(&words, lexicon),
         xid: lexicon.what.xid.any(&words),
         event_kind: first_of(&stands.event_kinds),
         state: first_of(&stands.states),
-        mended: words.iter().filter(|word| word.mended).map(|word| (word.typed.to_owned(), word.folded.clone())).collect(),
+        mended: words
+            .iter()
+            .filter(|word| word.mended)
+            .map(|word| (word.typed.to_owned(), word.folded.clone()))
+            .collect(),
         named: said_named,
         mentions,
         times,
@@ -180,12 +201,39 @@ pub(super) fn read(
         shifted: shifted.map(|(span, _, _)| span),
         zone: None,
     };
+    of_unit(&mut reading);
     let features = features(&words, &reading, about, lexicon, catalogue);
     reading.scores = scored(&features, &lexicon.rules);
     reading.class = reading.scores.first().map_or(Class::Other, |best| best.class);
     reading.features = features.into_iter().collect();
+    of_one(&mut reading);
     let _ = of_words;
     Ok(reading)
+}
+
+/// `how long was n03 g5 above 85 °C`: the unit says what is measured.
+fn of_unit(reading: &mut Reading) {
+    let unnamed = matches!(reading.metric, MetricMention::None { typed: None, .. });
+    let unit = reading.limits.first().map(|limit| limit.unit.as_str()).filter(|_| unnamed);
+    let metric = match unit {
+        Some("c" | "°c" | "celsius" | "f" | "°f" | "fahrenheit" | "degrees") => "gpu_temperature",
+        Some("w" | "watt" | "watts" | "kw") => "gpu_power",
+        Some("mhz" | "ghz") => "sm_clock",
+        Some(_) | None => return,
+    };
+    reading.metric = MetricMention::One(metric.to_owned());
+}
+
+/// One GPU is not ranked: the highest of it is its maximum.
+fn of_one(reading: &mut Reading) {
+    let one = reading.mentions.iter().filter(|mention| mention.kind == Some("gpu")).count() == 1;
+    if reading.class != Class::TopK || !one || !reading.ranked.is_empty() || reading.count.is_some() {
+        return;
+    }
+    reading.class = Class::Value;
+    if reading.aggregation.is_none() {
+        reading.aggregation = Some(if reading.ascending { "min" } else { "max" }.to_owned());
+    }
 }
 
 /// The job: the word after `job`, or a word that looks like a scheduler's id (`J123`, `job-88412`).
@@ -199,7 +247,7 @@ fn job(words: &[Word<'_>], times: &[TimeMention], lexicon: &Lexicon) -> Option<S
             && !subject::is_vocabulary(next, lexicon)
             && !lexicon.stands_for.states.contains_key(&next.folded)
             && !in_time(times, place + 1)
-            && (entities_like(next) || !lexicon.knows(&next.folded))
+            && entities_like(next)
         {
             return Some(next.typed.to_owned());
         }
@@ -227,9 +275,63 @@ fn guessed_job(words: &[Word<'_>], named: &Named, lexicon: &Lexicon) -> Option<S
 
 fn is_filler(word: &str) -> bool {
     const FILLERS: &[&str] = &[
-        "is", "was", "so", "slow", "slower", "in", "on", "at", "of", "the", "a", "my", "with", "and", "that", "running", "run", "been", "being", "get", "gets",
-        "go", "slowed", "have", "had", "has", "throughput", "step", "degraded", "now", "today", "yesterday", "take", "taking", "took", "to", "for", "from",
-        "since", "lose", "by", "or", "got", "did", "does", "do", "it", "i", "we", "they", "who", "which", "what", "when", "will", "can", "should",
+        "is",
+        "was",
+        "so",
+        "slow",
+        "slower",
+        "in",
+        "on",
+        "at",
+        "of",
+        "the",
+        "a",
+        "my",
+        "with",
+        "and",
+        "that",
+        "running",
+        "run",
+        "been",
+        "being",
+        "get",
+        "gets",
+        "go",
+        "slowed",
+        "have",
+        "had",
+        "has",
+        "throughput",
+        "step",
+        "degraded",
+        "now",
+        "today",
+        "yesterday",
+        "take",
+        "taking",
+        "took",
+        "to",
+        "for",
+        "from",
+        "since",
+        "lose",
+        "by",
+        "or",
+        "got",
+        "did",
+        "does",
+        "do",
+        "it",
+        "i",
+        "we",
+        "they",
+        "who",
+        "which",
+        "what",
+        "when",
+        "will",
+        "can",
+        "should",
     ];
     FILLERS.contains(&word)
 }
@@ -265,6 +367,13 @@ fn named(words: &[Word<'_>], lexicon: &Lexicon) -> Named {
     named
 }
 
+/// `the borealis tenant`
+fn before_tenant(words: &[Word<'_>], lexicon: &Lexicon) -> Option<String> {
+    let place = find(words, "tenant").or_else(|| find(words, "tenants"))?;
+    let word = words.get(place.checked_sub(1)?)?;
+    (!is_filler(&word.folded) && !lexicon.knows(&word.folded)).then(|| word.typed.to_owned())
+}
+
 /// The word after one of these phrases.
 fn after(words: &[Word<'_>], phrases: &[&str]) -> Option<String> {
     phrases.iter().find_map(|phrase| {
@@ -276,7 +385,11 @@ fn after(words: &[Word<'_>], phrases: &[&str]) -> Option<String> {
 
 /// `mkoch's jobs`, `jobs of mkoch`, `jobs by mkoch`, `user mkoch`.
 fn users(text: &str, words: &[Word<'_>], lexicon: &Lexicon) -> Vec<String> {
-    let is_person = |word: &str| word.chars().count() >= 3 && word.chars().all(|c| c.is_alphanumeric() || matches!(c, '.' | '_' | '-')) && !lexicon.knows(&word.to_lowercase());
+    let is_person = |word: &str| {
+        word.chars().count() >= 3
+            && word.chars().all(|c| c.is_alphanumeric() || matches!(c, '.' | '_' | '-'))
+            && !lexicon.knows(&word.to_lowercase())
+    };
     let mut users: Vec<String> = Vec::new();
     let mut add = |name: &str| {
         if is_person(name) && !users.iter().any(|known| known == name) {
@@ -297,12 +410,33 @@ fn users(text: &str, words: &[Word<'_>], lexicon: &Lexicon) -> Vec<String> {
     }
     for (place, word) in words.iter().enumerate() {
         let next = words.get(place + 1).map(|w| w.typed);
-        let is_job_before = place > 0 && words.get(place - 1).is_some_and(|w| lexicon.names.jobs.has(&w.folded) || matches!(w.folded.as_str(), "job" | "run" | "submitted" | "started" | "owned" | "launched"));
+        let is_job_before = place > 0
+            && words.get(place - 1).is_some_and(|w| {
+                lexicon.names.jobs.has(&w.folded)
+                    || matches!(w.folded.as_str(), "job" | "run" | "submitted" | "started" | "owned" | "launched")
+            });
         match word.folded.as_str() {
             "user" | "owner" => next.into_iter().for_each(&mut add),
             "of" | "by" | "from" if is_job_before => next.into_iter().for_each(&mut add),
             // `what did petrov run`, `gpus does mkoch hold`
-            "did" | "does" | "is" if words.get(place + 2).is_some_and(|w| matches!(w.folded.as_str(), "run" | "hold" | "have" | "use" | "running" | "submit" | "start" | "launch" | "own" | "using" | "holding")) => {
+            "did" | "does" | "is"
+                if words.get(place + 2).is_some_and(|w| {
+                    matches!(
+                        w.folded.as_str(),
+                        "run"
+                            | "hold"
+                            | "have"
+                            | "use"
+                            | "running"
+                            | "submit"
+                            | "start"
+                            | "launch"
+                            | "own"
+                            | "using"
+                            | "holding"
+                    )
+                }) =>
+            {
                 next.into_iter().for_each(&mut add);
             }
             _ => {}
@@ -315,13 +449,21 @@ fn users(text: &str, words: &[Word<'_>], lexicon: &Lexicon) -> Vec<String> {
 fn count(words: &[Word<'_>], lexicon: &Lexicon) -> Option<u32> {
     let number = |place: usize| {
         let word = words.get(place)?;
-        let said = lexicon.stands_for.numbers.get(&word.folded).filter(|n| n.fract() == 0.0 && **n >= 2.0).map(|n| *n as u32);
+        let said =
+            lexicon.stands_for.numbers.get(&word.folded).filter(|n| n.fract() == 0.0 && **n >= 2.0).map(|n| *n as u32);
         word.folded.parse::<u32>().ok().or(said).filter(|n| (1..=1000).contains(n))
     };
     let ranks = |word: &Word<'_>| {
-        lexicon.what.most.has(&word.folded) || lexicon.what.least.has(&word.folded) || matches!(word.folded.as_str(), "top" | "bottom" | "worst" | "best" | "first" | "longest" | "shortest")
+        lexicon.what.most.has(&word.folded)
+            || lexicon.what.least.has(&word.folded)
+            || matches!(word.folded.as_str(), "top" | "bottom" | "worst" | "best" | "first" | "longest" | "shortest")
     };
-    let things = |word: Option<&Word<'_>>| word.is_some_and(|w| lexicon.stands_for.kinds.contains_key(&w.folded) || matches!(w.folded.as_str(), "lines" | "log" | "events" | "alerts" | "entries" | "messages"));
+    let things = |word: Option<&Word<'_>>| {
+        word.is_some_and(|w| {
+            lexicon.stands_for.kinds.contains_key(&w.folded)
+                || matches!(w.folded.as_str(), "lines" | "log" | "events" | "alerts" | "entries" | "messages")
+        })
+    };
     words.iter().enumerate().find_map(|(place, word)| {
         if ranks(word) {
             return number(place + 1).or_else(|| place.checked_sub(1).and_then(number));
@@ -332,21 +474,80 @@ fn count(words: &[Word<'_>], lexicon: &Lexicon) -> Option<u32> {
 }
 
 fn ascending(words: &[Word<'_>], lexicon: &Lexicon) -> bool {
-    lexicon.what.least.any(words) && !any(words, &["at least"]) || any(words, &["shortest", "odd one out"]) && !lexicon.what.most.any(words)
+    lexicon.what.least.any(words) && !any(words, &["at least"])
+        || any(words, &["shortest", "odd one out"]) && !lexicon.what.most.any(words)
 }
 
 /// What is ranked, from the plural or `which …`.
 fn ranked(words: &[Word<'_>]) -> Vec<&'static str> {
-    let dims: [(&[&str], &[&'static str]); 9] = [
+    let dims: [(&[&str], &[&'static str]); 10] = [
         (&["by gpu", "per gpu", "each gpu", "every gpu"], &["node", "gpu"]),
-        (&["by node", "per node", "by host", "per host", "each node", "every node", "by machine", "per machine"], &["node"]),
+        (&["by pod", "per pod", "each pod", "pods", "which pod", "replicas", "which replica"], &["pod"]),
+        (
+            &["by node", "per node", "by host", "per host", "each node", "every node", "by machine", "per machine"],
+            &["node"],
+        ),
         (&["by cluster", "per cluster", "each cluster"], &["cluster"]),
-        (&["by job", "per job", "each job", "which job", "rank the jobs", "jobs by", "jobs with", "top jobs", "jobs"], &["job"]),
+        (
+            &[
+                "by job",
+                "per job",
+                "each job",
+                "which job",
+                "rank the jobs",
+                "jobs by",
+                "jobs with",
+                "top jobs",
+                "jobs",
+            ],
+            &["job"],
+        ),
         (&["rank has", "which rank", "slowest rank", "ranks", "by rank", "per rank"], &["rank"]),
-        (&["gpus", "which gpu", "hottest gpu", "coolest gpu", "busiest gpu", "cards", "which card", "gpu has", "gpu had", "what gpu"], &["node", "gpu"]),
-        (&["nodes", "which node", "hosts", "machines", "which host", "which machine", "what node", "boxes", "servers"], &["node"]),
+        (
+            &[
+                "gpus",
+                "which gpu",
+                "hottest gpu",
+                "coolest gpu",
+                "busiest gpu",
+                "cards",
+                "which card",
+                "gpu has",
+                "gpu had",
+                "what gpu",
+            ],
+            &["node", "gpu"],
+        ),
+        (
+            &[
+                "nodes",
+                "which node",
+                "hosts",
+                "machines",
+                "which host",
+                "which machine",
+                "what node",
+                "boxes",
+                "servers",
+            ],
+            &["node"],
+        ),
         (&["clusters", "which cluster"], &["cluster"]),
-        (&["services", "which service", "components", "which component", "by service", "per service", "models", "which model", "by model", "per model"], &["service"]),
+        (
+            &[
+                "services",
+                "which service",
+                "components",
+                "which component",
+                "by service",
+                "per service",
+                "models",
+                "which model",
+                "by model",
+                "per model",
+            ],
+            &["service"],
+        ),
     ];
     dims.iter().find(|(phrases, _)| any(words, phrases)).map(|(_, dims)| dims.to_vec()).unwrap_or_default()
 }

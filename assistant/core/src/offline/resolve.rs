@@ -89,7 +89,10 @@ fn wanted(reading: &Reading) -> Vec<&'static str> {
             wanted.push(kind);
         }
     };
-    if !reading.users.is_empty() || reading.job.is_some() || reading.anchor.as_ref().is_some_and(|a| a.kind.as_deref() == Some("start")) {
+    if !reading.users.is_empty()
+        || reading.job.is_some()
+        || reading.anchor.as_ref().is_some_and(|a| a.kind.as_deref() == Some("start"))
+    {
         want("job");
     }
     for mention in &reading.mentions {
@@ -123,7 +126,11 @@ fn look_up(stage: &Stage<'_>, kind: &str) -> ToolCall {
 fn looked_up<'a>(gathered: &'a [Gathered], kind: &str) -> Option<&'a Gathered> {
     let is_it = |g: &&Gathered| {
         let argument = |name: &str| g.call.arguments.get(name);
-        g.call.tool == "find_entities" && argument("kind").and_then(|k| k.as_str()) == Some(kind) && argument("search").is_none() && argument("filters").is_none() && argument("count_by").is_none()
+        g.call.tool == "find_entities"
+            && argument("kind").and_then(|k| k.as_str()) == Some(kind)
+            && argument("search").is_none()
+            && argument("filters").is_none()
+            && argument("count_by").is_none()
     };
     gathered.iter().find(is_it)
 }
@@ -155,7 +162,8 @@ fn fit(typed: &str, known: &Known, said_kind: Option<&str>) -> u32 {
             return 96;
         }
         let digits = typed.bytes().all(|b| b.is_ascii_digit());
-        let trailing: String = name.chars().rev().take_while(char::is_ascii_digit).collect::<Vec<_>>().into_iter().rev().collect();
+        let trailing: String =
+            name.chars().rev().take_while(char::is_ascii_digit).collect::<Vec<_>>().into_iter().rev().collect();
         if digits && said_kind == Some("node") {
             let same = trailing.parse::<u64>().ok().zip(typed.parse::<u64>().ok()).is_some_and(|(a, b)| a == b);
             return if same { 92 } else { 0 };
@@ -164,7 +172,8 @@ fn fit(typed: &str, known: &Known, said_kind: Option<&str>) -> u32 {
             return 0;
         }
         // `n7` for `atlas-n07`
-        if let (Some(number), Some(own)) = (typed.strip_prefix('n').and_then(|n| n.parse::<u64>().ok()), trailing.parse::<u64>().ok())
+        if let (Some(number), Some(own)) =
+            (typed.strip_prefix('n').and_then(|n| n.parse::<u64>().ok()), trailing.parse::<u64>().ok())
             && known.kind == "node"
         {
             return if number == own { 90 } else { 0 };
@@ -202,13 +211,19 @@ fn place(stage: &Stage<'_>, known: &[Known]) -> Resolved {
             Some(kind) => k.kind == kind,
             None => true,
         };
-        let mut fits: Vec<(u32, &Known)> =
-            known.iter().filter(of_kind).map(|k| (fit(&mention.name, k, mention.kind), k)).filter(|(score, _)| *score >= 60).collect();
+        let mut fits: Vec<(u32, &Known)> = known
+            .iter()
+            .filter(of_kind)
+            .map(|k| (fit(&mention.name, k, mention.kind), k))
+            .filter(|(score, _)| *score >= 60)
+            .collect();
         // A plain word is a name only where it is a whole part of one.
         if mention.kind.is_none() && !mention.written {
             fits.retain(|(score, _)| *score >= 79);
         }
-        fits.sort_by_key(|(score, k)| (std::cmp::Reverse(*score), KINDS.iter().position(|kind| *kind == k.kind), k.name.clone()));
+        fits.sort_by_key(|(score, k)| {
+            (std::cmp::Reverse(*score), KINDS.iter().position(|kind| *kind == k.kind), k.name.clone())
+        });
         fits.dedup_by(|a, b| a.1.kind == b.1.kind && a.1.name == b.1.name);
         let best = fits.first().map(|(score, _)| *score);
         let same: Vec<&Known> = fits.iter().filter(|(score, _)| Some(*score) == best).map(|(_, k)| *k).collect();
@@ -259,16 +274,23 @@ fn place(stage: &Stage<'_>, known: &[Known]) -> Resolved {
 /// `the llama job`, `the reward model run`: the job whose name has most of the words, where no other has as many.
 fn by_words<'k>(stage: &Stage<'_>, known: &'k [Known]) -> Result<Option<&'k Known>, Draft> {
     let reading = stage.reading;
-    if !(reading.has("about_job") || reading.has("job") || reading.mentions.iter().any(|m| m.kind == Some("job"))) || reading.job.is_some() && !reading.job_guessed {
+    if !(reading.has("about_job") || reading.has("job") || reading.mentions.iter().any(|m| m.kind == Some("job")))
+        || reading.job.is_some() && !reading.job_guessed
+    {
         return Ok(None);
     }
     let words = normalised(&stage.ask.text, stage.lexicon);
     let jobs: Vec<&Known> = known.iter().filter(|k| k.kind == "job").collect();
-    let scored: Vec<(usize, &Known)> = jobs.iter().map(|job| (words_of_name(&job.called, &words, stage.lexicon), *job)).filter(|(n, _)| *n > 0).collect();
+    let scored: Vec<(usize, &Known)> = jobs
+        .iter()
+        .map(|job| (words_of_name(&job.called, &words, stage.lexicon), *job))
+        .filter(|(n, _)| *n > 0)
+        .collect();
     let Some(best) = scored.iter().map(|(n, _)| *n).max() else { return Ok(None) };
     let mut same: Vec<&Known> = scored.iter().filter(|(n, _)| *n == best).map(|(_, job)| *job).collect();
     if reading.users.len() == 1 {
-        let of_user = |job: &&Known| job.row.fields.get("user").or_else(|| job.row.entity.get("user")) == reading.users.first();
+        let of_user =
+            |job: &&Known| job.row.fields.get("user").or_else(|| job.row.entity.get("user")) == reading.users.first();
         if same.iter().any(of_user) {
             same.retain(of_user);
         }
@@ -283,18 +305,33 @@ fn by_words<'k>(stage: &Stage<'_>, known: &'k [Known]) -> Result<Option<&'k Know
 pub(super) fn words_of_name(name: &str, words: &[Word<'_>], lexicon: &Lexicon) -> usize {
     let name = name.to_lowercase();
     let parts = name.split(|c: char| !c.is_alphanumeric()).filter(|part| part.len() >= 2);
-    parts.filter(|part| !lexicon.names.plain.has(part) && words.iter().any(|word| word.folded == *part || word.folded.split('-').any(|own| own == *part && own.len() > 2))).count()
+    parts
+        .filter(|part| {
+            !lexicon.names.plain.has(part)
+                && words
+                    .iter()
+                    .any(|word| word.folded == *part || word.folded.split('-').any(|own| own == *part && own.len() > 2))
+        })
+        .count()
 }
 
 fn unknown(stage: &Stage<'_>, kind: Option<&str>, typed: &str, known: &[Known]) -> Draft {
     let clean = crate::ground::clean(typed);
     let what = kind.unwrap_or("node, job or service");
-    let of_kind = |k: &&Known| kind.is_none_or(|kind| k.kind == kind || matches!((kind, k.kind), ("model", "service") | ("service", "model")));
+    let of_kind = |k: &&Known| {
+        kind.is_none_or(|kind| k.kind == kind || matches!((kind, k.kind), ("model", "service") | ("service", "model")))
+    };
     let typed_low = typed.to_lowercase();
     let mut near: Vec<(f64, &str)> = known
         .iter()
         .filter(of_kind)
-        .map(|k| (strsim::jaro_winkler(&typed_low, &k.name.to_lowercase()).max(strsim::jaro_winkler(&typed_low, &k.called.to_lowercase())), k.name.as_str()))
+        .map(|k| {
+            (
+                strsim::jaro_winkler(&typed_low, &k.name.to_lowercase())
+                    .max(strsim::jaro_winkler(&typed_low, &k.called.to_lowercase())),
+                k.name.as_str(),
+            )
+        })
         .filter(|(score, _)| *score >= 0.8)
         .collect();
     near.sort_by(|a, b| b.0.total_cmp(&a.0).then_with(|| a.1.cmp(b.1)));
@@ -308,12 +345,16 @@ fn unknown(stage: &Stage<'_>, kind: Option<&str>, typed: &str, known: &[Known]) 
         let sentence = format!("There is no {what} `{clean}` among those you may see.");
         return draft::plain(sightline_model::Outcome::InsufficientData, &sentence);
     }
-    draft::clarify(&format!("There is no {what} `{clean}` among those you may see; did you mean one of these?"), choices)
+    draft::clarify(
+        &format!("There is no {what} `{clean}` among those you may see; did you mean one of these?"),
+        choices,
+    )
 }
 
 fn which(stage: &Stage<'_>, typed: &str, several: &[&Known]) -> Draft {
     let choices = several.iter().take(MAX_CHOICES).map(|known| {
-        let label = if known.called.is_empty() { known.name.clone() } else { format!("{} ({})", known.name, known.called) };
+        let label =
+            if known.called.is_empty() { known.name.clone() } else { format!("{} ({})", known.name, known.called) };
         let question = if typed.is_empty() {
             format!("{} (job {})", stage.ask.text.trim_end_matches('?'), known.name)
         } else {

@@ -21,7 +21,8 @@ pub(super) fn is_symptom(words: &[Word<'_>], lexicon: &Lexicon) -> bool {
 pub(super) fn is_unwell(words: &[Word<'_>], lexicon: &Lexicon) -> bool {
     lexicon.unwell.slow.any(words)
         || lexicon.unwell.unwell.any(words)
-        || ((lexicon.names.service.any(words) || lexicon.names.percentiles.any(words)) && lexicon.unwell.moved.any(words))
+        || ((lexicon.names.service.any(words) || lexicon.names.percentiles.any(words))
+            && lexicon.unwell.moved.any(words))
 }
 
 /// What it is about; none when nothing says so.
@@ -62,7 +63,12 @@ pub(super) fn is_joined_name(name: &str) -> bool {
 
 /// The name that was written for what is unwell: said to be a service or a model, else a word that is written like a name, else the word
 /// that stands where the subject does.
-pub(super) fn written_name(words: &[Word<'_>], times: &[TimeMention], named: &Named, lexicon: &Lexicon) -> Option<String> {
+pub(super) fn written_name(
+    words: &[Word<'_>],
+    times: &[TimeMention],
+    named: &Named,
+    lexicon: &Lexicon,
+) -> Option<String> {
     if let Some((_, name)) = named.iter().find(|(kind, _)| matches!(*kind, "service" | "model")) {
         return Some(name.clone());
     }

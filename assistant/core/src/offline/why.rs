@@ -16,6 +16,7 @@ pub(super) use job::look_up as look_up_job;
 
 use super::plan::Stage;
 use super::reading::{Reading, Subject};
+use super::resolve::{Resolved, resolve};
 use super::time::{Moment, asked};
 use crate::ports::{Ask, Gathered, Turn};
 
@@ -36,11 +37,57 @@ pub(super) fn next(stage: &Stage<'_>, subject: Subject) -> Turn {
     if let Some(reading) = host::goes_on(reading, gathered) {
         return host::next(ask, zone, &reading, gathered);
     }
+    if let Some(turn) = of_place(stage, subject) {
+        return turn;
+    }
     match subject {
         Subject::Job => job::next(stage),
         Subject::Service | Subject::Anything => service::next(ask, zone, reading, subject, gathered),
         Subject::Host => host::next(ask, zone, reading, gathered),
     }
+}
+
+/// A node or a cluster that is named by a part of its name, or without the word for it; and whether all is well with it.
+fn of_place(stage: &Stage<'_>, subject: Subject) -> Option<Turn> {
+    let reading = stage.reading;
+    let places = || reading.mentions.iter().filter(|mention| mention.kind.is_some() || mention.written);
+    // `node 7`, `n07` without the word before it: a part of a name.
+    let in_part = || {
+        places().any(|m| {
+            let digits = m.name.bytes().all(|b| b.is_ascii_digit());
+            let named = reading.named.iter().any(|(kind, name)| *kind == "node" && *name == m.name);
+            m.kind == Some("node") && (digits || !named) && !m.name.contains(['-', '_', '.'])
+        })
+    };
+    // `is atlas-b ok`: a cluster without the word for it; what has a number is a machine.
+    let cluster = || {
+        reading.has("all_well")
+            && places().count() == 1
+            && places().all(|m| m.name.chars().all(|c| !c.is_ascii_digit()))
+    };
+    let wanted = match subject {
+        Subject::Host => in_part(),
+        Subject::Anything => in_part() || cluster(),
+        Subject::Job | Subject::Service => false,
+    };
+    if !wanted || stage.gathered.iter().any(|g| g.call.tool.ends_with("_correlation")) {
+        return None;
+    }
+    let scope = match resolve(stage) {
+        Resolved::Look(calls) => return Some(Turn::Calls(calls)),
+        Resolved::Ask(_) => return None,
+        Resolved::Scope(scope) => scope,
+    };
+    if scope.job.is_some() || (scope.of("node").is_empty() && scope.of("cluster").is_empty()) {
+        return None;
+    }
+    if !scope.of("cluster").is_empty() && reading.has("all_well") && !reading.has("slow") && !reading.has("why") {
+        return Some(super::plan::overview(stage, &scope));
+    }
+    let mut named = reading.clone();
+    named.named =
+        scope.filters.iter().flat_map(|(kind, values)| values.iter().map(|value| (*kind, value.clone()))).collect();
+    Some(host::next(stage.ask, stage.zone, &named, stage.gathered))
 }
 
 /// The window in which a cause is looked for, where a time was named, with the words for it.

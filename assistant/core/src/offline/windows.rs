@@ -57,7 +57,11 @@ fn last(stage: &Stage<'_>, length: SignedDuration) -> Option<TimeRange> {
 fn named(stage: &Stage<'_>) -> Option<(TimeRange, String)> {
     let times = &stage.reading.times;
     let first = times.first()?;
-    let inside = |time: &&TimeMention| time.range.from() >= first.range.from() && time.range.to() <= first.range.to() && time.range.millis() < first.range.millis();
+    let inside = |time: &&TimeMention| {
+        time.range.from() >= first.range.from()
+            && time.range.to() <= first.range.to()
+            && time.range.millis() < first.range.millis()
+    };
     let time = times.iter().skip(1).find(inside).unwrap_or(first);
     let note = time.note.as_ref().map(|note| format!("; {note}")).unwrap_or_default();
     Some((time.range, format!("{}{note}", time.typed)))
@@ -69,23 +73,34 @@ fn told(stage: &Stage<'_>, scope: &Scope, anchor: &Anchor) -> Window {
         let start = scope.job_start.as_ref().and_then(|text| text.parse::<Timestamp>().ok());
         return match start.and_then(|start| lies(anchor, start, stage.ask.as_of)) {
             Some(range) => Window::Known(range, asked(range, &anchor.typed, stage.zone)),
-            None => Window::Ask(Box::new(draft::plain(Outcome::Clarify, "Which job's start do you mean? Name the job."))),
+            None => {
+                Window::Ask(Box::new(draft::plain(Outcome::Clarify, "Which job's start do you mean? Name the job.")))
+            }
         };
     }
     let Some(listed) = events(stage.gathered) else {
         let from = stage.ask.as_of.checked_sub(EVENTS_BACK).unwrap_or(stage.ask.as_of);
-        let mut arguments = json!({ "from": from.to_string(), "to": stage.ask.as_of.to_string(), "latest": true, "limit": 200 });
+        let mut arguments =
+            json!({ "from": from.to_string(), "to": stage.ask.as_of.to_string(), "latest": true, "limit": 200 });
         if let (Some(kind), Some(object)) = (&anchor.kind, arguments.as_object_mut()) {
             object.insert("kind".to_owned(), json!(kind));
         }
         return Window::Look(Box::new(ToolCall { tool: "list_events".to_owned(), arguments }));
     };
-    let rows: Vec<&EvidenceRow> = listed.outcome.as_ref().ok().map(|output| output.evidence.iter().take(1).flat_map(|piece| &piece.rows).collect()).unwrap_or_default();
+    let rows: Vec<&EvidenceRow> = listed
+        .outcome
+        .as_ref()
+        .ok()
+        .map(|output| output.evidence.iter().take(1).flat_map(|piece| &piece.rows).collect())
+        .unwrap_or_default();
     let found = meant(&rows, anchor, scope);
     match found.and_then(|(at, _)| lies(anchor, at, stage.ask.as_of)) {
         Some(range) => Window::Known(range, asked(range, &anchor.typed, stage.zone)),
         None => {
-            let sentence = format!("I find no event in the last seven days that “{}” can mean; name the time itself.", crate::ground::clean(&anchor.typed));
+            let sentence = format!(
+                "I find no event in the last seven days that “{}” can mean; name the time itself.",
+                crate::ground::clean(&anchor.typed)
+            );
             Window::Ask(Box::new(draft::plain(Outcome::Clarify, &sentence)))
         }
     }
@@ -100,8 +115,13 @@ fn events(gathered: &[Gathered]) -> Option<&Gathered> {
 fn meant(rows: &[&EvidenceRow], anchor: &Anchor, scope: &Scope) -> Option<(Timestamp, usize)> {
     let named: Vec<&String> = scope.filters.iter().flat_map(|(_, values)| values).collect();
     let score = |row: &EvidenceRow| {
-        let text: String = row.entity.values().chain(row.fields.values()).map(|v| v.to_lowercase()).collect::<Vec<_>>().join(" ");
-        let told = anchor.words.iter().filter(|word| text.contains(word.as_str()) || text.replace('-', " ").contains(word.as_str())).count();
+        let text: String =
+            row.entity.values().chain(row.fields.values()).map(|v| v.to_lowercase()).collect::<Vec<_>>().join(" ");
+        let told = anchor
+            .words
+            .iter()
+            .filter(|word| text.contains(word.as_str()) || text.replace('-', " ").contains(word.as_str()))
+            .count();
         let own = named.iter().filter(|name| text.contains(&name.to_lowercase())).count();
         (told, own)
     };
@@ -124,7 +144,9 @@ fn lies(anchor: &Anchor, at: Timestamp, as_of: Timestamp) -> Option<TimeRange> {
         Lies::Since => TimeRange::new(at, as_of),
         Lies::Before(span) => TimeRange::new(zoned.checked_sub(span).ok()?.timestamp(), at),
         Lies::After(span) => TimeRange::new(at, zoned.checked_add(span).ok()?.timestamp().min(as_of)),
-        Lies::Around => TimeRange::new(at.checked_sub(AROUND_EVENT).ok()?, at.checked_add(AROUND_EVENT).ok()?.min(as_of)),
+        Lies::Around => {
+            TimeRange::new(at.checked_sub(AROUND_EVENT).ok()?, at.checked_add(AROUND_EVENT).ok()?.min(as_of))
+        }
     }
 }
 

@@ -24,10 +24,13 @@ pub(super) struct Word<'a> {
 
 /// Splits a question into words. Punctuation at the edges goes; inside a word it stays (`2026-05-03`, `14:10`, `node-07`).
 pub(super) fn words(text: &str) -> Vec<Word<'_>> {
-    let splits = |c: char| c.is_whitespace() || matches!(c, ',' | ';' | '(' | ')' | '[' | ']' | '"' | '“' | '”' | '„' | '?' | '!' | '…');
+    let splits = |c: char| {
+        c.is_whitespace() || matches!(c, ',' | ';' | '(' | ')' | '[' | ']' | '"' | '“' | '”' | '„' | '?' | '!' | '…')
+    };
     let mut all: Vec<Word<'_>> = Vec::new();
     for raw in text.split(splits) {
-        let typed = raw.trim_matches(|c: char| matches!(c, '.' | ':' | '\'' | '’' | '‘' | '`' | '*' | '<' | '>' | '|') || is_invisible(c));
+        let typed =
+            raw.trim_matches(|c: char| matches!(c, '.' | ':' | '\'' | '’' | '‘' | '`' | '*' | '|') || is_invisible(c));
         let ends = raw.ends_with(['.', '!']);
         let folded = fold(typed);
         // What people write as one word and say as two.

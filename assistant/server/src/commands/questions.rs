@@ -49,7 +49,13 @@ impl FleetLine {
     ///
     /// # Errors
     /// When nobody of that name may ask, or the line meets a fault.
-    pub async fn ask(&self, text: &str, before: &[Earlier], principal: &str, zone: &str) -> Result<Heard, CommandError> {
+    pub async fn ask(
+        &self,
+        text: &str,
+        before: &[Earlier],
+        principal: &str,
+        zone: &str,
+    ) -> Result<Heard, CommandError> {
         let assistant = &self.stations.assistant;
         let principal = assistant
             .policies

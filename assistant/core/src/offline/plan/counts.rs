@@ -64,7 +64,7 @@ fn ranking(stage: &Stage<'_>, scope: &Scope, metric: &str, range: TimeRange, asc
         range,
     );
     if let Some(job) = &scope.job {
-        set(&mut arguments, "job", json!(job));
+        super::metrics::of_job(stage, &mut arguments, metric, job);
     }
     arguments
 }
@@ -73,7 +73,11 @@ fn ranking(stage: &Stage<'_>, scope: &Scope, metric: &str, range: TimeRange, asc
 pub(super) fn waste(stage: &Stage<'_>, scope: &Scope) -> Turn {
     windowed(stage, scope, |range, asked| {
         let mut arguments = ranking(stage, scope, UTILIZATION, range, true);
-        let bound = stage.reading.limits.first().and_then(|limit| in_unit(limit.amount, &limit.unit, sightline_model::Unit::Percent).ok());
+        let bound = stage
+            .reading
+            .limits
+            .first()
+            .and_then(|limit| in_unit(limit.amount, &limit.unit, sightline_model::Unit::Percent).ok());
         set(&mut arguments, "below", json!(bound.unwrap_or(IDLE_PERCENT)));
         set(&mut arguments, "aggregation", json!("avg"));
         call_once(stage, "top_k", arguments, Some(asked))

@@ -2,11 +2,12 @@
 
 use jiff::SignedDuration;
 use serde_json::{Value, json};
-use sightline_model::TimeRange;
+use sightline_model::{Candidate, TimeRange};
 
+use super::super::draft;
 use super::super::resolve::Scope;
 use super::super::words::{any, find, normalised};
-use super::{Stage, call_once, scope_filters, set, windowed, with_window};
+use super::{Stage, call_once, finish, scope_filters, set, windowed, with_window};
 use crate::ports::Turn;
 
 /// How many things are listed of a kind: all that a page can hold.
@@ -18,7 +19,10 @@ pub(super) fn logs(stage: &Stage<'_>, scope: &Scope) -> Turn {
         let mut arguments = with_window(json!({ "filters": record_filters(scope) }), range);
         narrow_logs(stage, &mut arguments);
         // `which nodes have the most Xid errors`: as many for each.
-        if !stage.reading.ranked.is_empty() {
+        let words = normalised(&stage.ask.text, stage.lexicon);
+        if any(&words, &["per severity", "by severity", "each severity"]) {
+            set(&mut arguments, "count_by", json!(["severity"]));
+        } else if !stage.reading.ranked.is_empty() {
             set(&mut arguments, "count_by", json!(stage.reading.ranked));
         }
         latest(stage, &mut arguments);
@@ -43,7 +47,12 @@ fn narrow_logs(stage: &Stage<'_>, arguments: &mut Value) {
         set(arguments, "contains", json!(text));
         return;
     }
-    let says = stage.lexicon.stands_for.lines.iter().filter_map(|(said, text)| Some((find(&words, said)?, std::cmp::Reverse(said.len()), text)));
+    let says = stage
+        .lexicon
+        .stands_for
+        .lines
+        .iter()
+        .filter_map(|(said, text)| Some((find(&words, said)?, std::cmp::Reverse(said.len()), text)));
     if let Some((_, _, text)) = says.min() {
         set(arguments, "contains", json!(text));
         return;
@@ -95,6 +104,14 @@ pub(super) fn events(stage: &Stage<'_>, scope: &Scope) -> Turn {
 pub(super) fn jobs(stage: &Stage<'_>, scope: &Scope) -> Turn {
     let reading = stage.reading;
     let words = normalised(&stage.ask.text, stage.lexicon);
+    // Jobs are booked under the scheduler's users, and who asks is none of them.
+    if reading.own && reading.users.is_empty() {
+        let sentence =
+            "Jobs are booked under the scheduler's users, and I do not know which of them you are; name the user.";
+        let counted =
+            Candidate { label: "jobs by user".to_owned(), question: "How many jobs per user today?".to_owned() };
+        return finish(draft::clarify(sentence, vec![counted]));
+    }
     // What runs on a node is written on its ranks' samples, not on the job.
     if !scope.of("node").is_empty() && reading.users.is_empty() {
         return windowed(stage, scope, |range, asked| {
@@ -109,7 +126,9 @@ pub(super) fn jobs(stage: &Stage<'_>, scope: &Scope) -> Turn {
     if let Some(state) = &reading.state {
         filters.push(json!({ "dim": "state", "values": [state] }));
     }
-    for (said, kind) in [("inference", "inference"), ("serving", "inference"), ("training jobs", "training"), ("trainings", "training")] {
+    for (said, kind) in
+        [("inference", "inference"), ("serving", "inference"), ("training jobs", "training"), ("trainings", "training")]
+    {
         if find(&words, said).is_some() {
             filters.push(json!({ "dim": "kind", "values": [kind] }));
             break;
@@ -118,23 +137,28 @@ pub(super) fn jobs(stage: &Stage<'_>, scope: &Scope) -> Turn {
     windowed(stage, scope, |range, asked| {
         // A job that was not named with a time is looked for among all that the recording holds.
         let range = if reading.times.is_empty() && reading.anchor.is_none() { back(stage, range) } else { range };
-        let asked = if reading.times.is_empty() { super::super::time::asked(range, "the last two days, as no time was named", stage.zone) } else { asked };
+        let asked = if reading.times.is_empty() {
+            super::super::time::asked(range, "the last two days, as no time was named", stage.zone)
+        } else {
+            asked
+        };
         let mut arguments = with_window(json!({ "kind": "job", "filters": filters }), range);
         if reading.has("started") {
             set(&mut arguments, "started", json!(true));
         }
         if reading.has("how_many") || reading.has("each_side") {
-            let by: Vec<&str> = if any(&words, &["per user", "by user", "each user", "per owner", "people", "by owner", "who"]) {
-                vec!["user"]
-            } else if any(&words, &["per cluster", "by cluster", "each cluster"]) {
-                vec!["cluster"]
-            } else if any(&words, &["by state", "per state"]) {
-                vec!["state"]
-            } else if !reading.users.is_empty() {
-                vec!["user"]
-            } else {
-                Vec::new()
-            };
+            let by: Vec<&str> =
+                if any(&words, &["per user", "by user", "each user", "per owner", "people", "by owner", "who"]) {
+                    vec!["user"]
+                } else if any(&words, &["per cluster", "by cluster", "each cluster"]) {
+                    vec!["cluster"]
+                } else if any(&words, &["by state", "per state"]) {
+                    vec!["state"]
+                } else if !reading.users.is_empty() {
+                    vec!["user"]
+                } else {
+                    Vec::new()
+                };
             if !by.is_empty() {
                 set(&mut arguments, "count_by", json!(by));
             }

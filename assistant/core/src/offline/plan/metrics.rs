@@ -36,12 +36,22 @@ pub(super) fn next(stage: &Stage<'_>, scope: &Scope, metric: &str) -> Turn {
 fn shared(stage: &Stage<'_>, scope: &Scope, metric: &str, but: &[&str]) -> Value {
     let mut arguments = json!({ "metric": metric, "filters": scope_filters(scope, but) });
     if let (Some(job), false) = (&scope.job, but.contains(&"job")) {
-        set(&mut arguments, "job", json!(job));
+        of_job(stage, &mut arguments, metric, job);
     }
     if let Some(aggregation) = aggregation(stage.reading) {
         set(&mut arguments, "aggregation", json!(aggregation));
     }
     arguments
+}
+
+/// Limits a call to a job: what the job itself reports carries its id, everything else is told by the GPUs that it held.
+pub(super) fn of_job(stage: &Stage<'_>, arguments: &mut Value, metric: &str, job: &str) {
+    let own = matches!(stage.catalogue.get(metric).map(Metric::entity), Some(EntityLevel::Job | EntityLevel::Rank));
+    if !own {
+        set(arguments, "job", json!(job));
+    } else if let Some(filters) = arguments.get_mut("filters").and_then(Value::as_array_mut) {
+        filters.push(json!({ "dim": "job", "values": [job] }));
+    }
 }
 
 /// The aggregation that was asked for; of a ranking by superlative (`worst`) none, as the metric's own is meant.
@@ -61,6 +71,8 @@ fn value(stage: &Stage<'_>, scope: &Scope, metric: &str, range: TimeRange, asked
             }
             set(&mut arguments, "samples", json!(order));
             set(&mut arguments, "limit", json!(1));
+        } else if let Some((kind, _)) = &scope.sides {
+            set(&mut arguments, "group_by", json!([kind]));
         } else if !reading.ranked.is_empty() && (reading.has("each_side") || reading.has("kind_many")) {
             set(&mut arguments, "group_by", json!(reading.ranked));
         }
@@ -73,13 +85,17 @@ fn value(stage: &Stage<'_>, scope: &Scope, metric: &str, range: TimeRange, asked
 
 /// Makes calls and hands on what they brought together.
 pub(super) fn several(stage: &Stage<'_>, calls: Vec<ToolCall>, asked: AskedRange) -> Turn {
-    let made: Vec<&Gathered> = calls.iter().filter_map(|call| stage.gathered.iter().find(|g| g.call == *call)).collect();
+    let made: Vec<&Gathered> =
+        calls.iter().filter_map(|call| stage.gathered.iter().find(|g| g.call == *call)).collect();
     if made.len() < calls.len() {
         return Turn::Calls(calls);
     }
     let found: Vec<&ToolOutput> = made.iter().filter_map(|g| g.outcome.as_ref().ok()).collect();
     let Some((first, rest)) = found.split_first() else {
-        let sentence = made.first().and_then(|g| g.outcome.as_ref().err()).map_or("nothing was read", |none| none.for_people.as_str());
+        let sentence = made
+            .first()
+            .and_then(|g| g.outcome.as_ref().err())
+            .map_or("nothing was read", |none| none.for_people.as_str());
         return finish(draft::call_failed(sentence, Some(asked)));
     };
     let mut draft = draft::from_output(first, Some(asked));
@@ -95,7 +111,9 @@ pub(super) fn join(draft: &mut Draft, more: &ToolOutput) {
     draft.claims.extend(more.claims.iter().cloned());
     draft.data_health.extend(more.data_health.iter().cloned());
     draft.data_health.dedup();
-    if draft.outcome == Some(Outcome::InsufficientData) && more.outcome.is_none_or(|outcome| outcome == Outcome::Answered) {
+    if draft.outcome == Some(Outcome::InsufficientData)
+        && more.outcome.is_none_or(|outcome| outcome == Outcome::Answered)
+    {
         draft.outcome = Some(Outcome::Answered);
         draft.headline = more.headline.clone();
     }
@@ -114,7 +132,11 @@ pub(super) fn ranked(reading: &Reading, metric: &str, catalogue: &Catalogue) -> 
         Some(EntityLevel::Cluster) => vec!["cluster"],
     };
     // A job's GPUs are no jobs: `which gpu of job J7`.
-    if reading.ranked.is_empty() || (reading.ranked == ["job"] && reading.job.is_some()) { own } else { reading.ranked.clone() }
+    if reading.ranked.is_empty() || (reading.ranked == ["job"] && reading.job.is_some()) {
+        own
+    } else {
+        reading.ranked.clone()
+    }
 }
 
 /// The limit on the metric, in its unit.
@@ -124,7 +146,11 @@ fn limit_of<'r>(stage: &Stage<'r>, metric: &str) -> Result<Option<(&'r Limit, f6
     match in_unit(limit.amount, &limit.unit, unit) {
         Ok(bound) => Ok(Some((limit, rounded(bound)))),
         Err(()) => {
-            let sentence = format!("“{}” is no limit for {metric}, which is measured in {}; name it in that unit.", crate::ground::clean(&limit.typed), unit.as_str());
+            let sentence = format!(
+                "“{}” is no limit for {metric}, which is measured in {}; name it in that unit.",
+                crate::ground::clean(&limit.typed),
+                unit.as_str()
+            );
             Err(draft::plain(Outcome::Clarify, &sentence))
         }
     }
@@ -150,7 +176,7 @@ fn top_k(stage: &Stage<'_>, scope: &Scope, metric: &str, range: TimeRange, asked
         set(&mut arguments, if above { "above" } else { "below" }, json!(bound));
         ascending = !above;
         // `which GPUs were over 85 °C` asks whether any sample was.
-        if reading.aggregation.is_none() && !is_now(reading) {
+        if reading.aggregation.is_none() && !is_now(reading) && (above || reading.has("any_time")) {
             set(&mut arguments, "aggregation", json!(if above { "max" } else { "min" }));
         }
     }
@@ -180,8 +206,15 @@ fn threshold(stage: &Stage<'_>, scope: &Scope, metric: &str, range: TimeRange, a
         set(&mut arguments, "step_seconds", json!(0));
         return call_once(stage, "metric_range", arguments, Some(asked));
     }
-    let combined = reading.aggregation.as_deref().filter(|aggregation| !matches!(*aggregation, "max" | "min" | "last" | "avg"));
-    if combined.is_some() || reading.ranked == ["node"] || (scope.of("gpu").is_empty() && scope.of("node").is_empty() && scope.job.is_none() && scope.of("service").is_empty()) {
+    let combined =
+        reading.aggregation.as_deref().filter(|aggregation| !matches!(*aggregation, "max" | "min" | "last" | "avg"));
+    if combined.is_some()
+        || reading.ranked == ["node"]
+        || (scope.of("gpu").is_empty()
+            && scope.of("node").is_empty()
+            && scope.job.is_none()
+            && scope.of("service").is_empty())
+    {
         if combined.is_some() {
             // A percentile is known per step only: its steps are shown, and the limit stands beside.
             set(&mut arguments, "threshold", json!(bound));
@@ -238,7 +271,10 @@ fn compare(stage: &Stage<'_>, scope: &Scope, metric: &str) -> Turn {
     let choices: Vec<Candidate> = ["today and yesterday", "the last hour and the hour before"]
         .into_iter()
         .take(MAX_CHOICES)
-        .map(|with| Candidate { label: with.to_owned(), question: format!("{}, {with}", stage.ask.text.trim_end_matches(['?', '.'])) })
+        .map(|with| Candidate {
+            label: with.to_owned(),
+            question: format!("{}, {with}", stage.ask.text.trim_end_matches(['?', '.'])),
+        })
         .collect();
     finish(draft::clarify("What should be compared? Name two time ranges, or two things of a kind.", choices))
 }

@@ -76,13 +76,17 @@ pub(super) fn find_metrics(
     }
     found.sort_by_key(|(place, size, _, _)| (*place, *size));
     // A word that stands for a metric only by what it does (`hot`, `drawing`) gives way to one that names it.
-    let strong: Vec<_> = found.iter().filter(|(place, size, _, _)| !is_weak(words, *place, *size, lexicon)).cloned().collect();
+    let strong: Vec<_> =
+        found.iter().filter(|(place, size, _, _)| !is_weak(words, *place, *size, lexicon)).cloned().collect();
     let mut found = if strong.is_empty() { found } else { strong };
-    if let Some(written) = found.iter().position(|(place, _, _, _)| words.get(*place).is_some_and(|w| w.folded.contains('_'))) {
+    if let Some(written) =
+        found.iter().position(|(place, _, _, _)| words.get(*place).is_some_and(|w| w.folded.contains('_')))
+    {
         found.swap(0, written);
     }
     let ranks_by = lexicon.stands_for.ranks_by.iter().find(|(word, _)| find(words, word).is_some());
-    let mut metrics: Vec<Vec<String>> = found.iter().map(|(_, _, ids, typed)| narrowed(ids, typed, words, about, catalogue)).collect();
+    let mut metrics: Vec<Vec<String>> =
+        found.iter().map(|(_, _, ids, typed)| narrowed(ids, typed, words, about, catalogue)).collect();
     let typed = found.first().map(|(_, _, _, typed)| typed.clone());
     let first = if metrics.is_empty() { Vec::new() } else { metrics.remove(0) };
     let mut also: Vec<String> = Vec::new();
@@ -98,7 +102,9 @@ pub(super) fn find_metrics(
     let metric = match (first.as_slice(), ranks_by) {
         ([only], _) => MetricMention::One(only.clone()),
         ([], Some((_, id))) => MetricMention::One(id.clone()),
-        (several, _) if !several.is_empty() => MetricMention::Several { typed: typed.unwrap_or_default(), candidates: first },
+        (several, _) if !several.is_empty() => {
+            MetricMention::Several { typed: typed.unwrap_or_default(), candidates: first }
+        }
         _ => none(words, catalogue),
     };
     Found { metric, also, taken }
@@ -129,7 +135,13 @@ fn is_weak(words: &[Word<'_>], place: usize, size: usize, lexicon: &Lexicon) -> 
 }
 
 /// Of several metrics the ones that fit what is talked about.
-fn narrowed(ids: &[String], typed: &str, words: &[Word<'_>], about: Option<Subject>, catalogue: &Catalogue) -> Vec<String> {
+fn narrowed(
+    ids: &[String],
+    typed: &str,
+    words: &[Word<'_>],
+    about: Option<Subject>,
+    catalogue: &Catalogue,
+) -> Vec<String> {
     if ids.len() < 2 {
         return ids.to_vec();
     }
@@ -139,10 +151,18 @@ fn narrowed(ids: &[String], typed: &str, words: &[Word<'_>], about: Option<Subje
     };
     let typed = typed.to_lowercase();
     let beside = |names: &[&str]| names.iter().any(|name| any(words, &[name])) && !names.contains(&typed.as_str());
-    let gpu = words.iter().any(|word| word.folded.starts_with("gpu") || word.folded == "vram" || word.folded.starts_with('g') && word.folded.len() <= 3 && word.folded.bytes().skip(1).all(|b| b.is_ascii_digit()) && word.folded.len() > 1);
+    let gpu = words.iter().any(|word| {
+        word.folded.starts_with("gpu")
+            || word.folded == "vram"
+            || word.folded.starts_with('g')
+                && word.folded.len() <= 3
+                && word.folded.bytes().skip(1).all(|b| b.is_ascii_digit())
+                && word.folded.len() > 1
+    });
     let host = beside(&["host", "hosts", "cpu", "ram", "system", "machine", "machines", "server"]);
     let training = about == Some(Subject::Job) || beside(&["training", "rank", "ranks", "step", "steps"]);
-    let serving = about == Some(Subject::Service) || beside(&["service", "model", "requests", "inference", "engine", "replica"]);
+    let serving =
+        about == Some(Subject::Service) || beside(&["service", "model", "requests", "inference", "engine", "replica"]);
     let mut best: Vec<String> = Vec::new();
     for (holds, levels) in [
         (host, &[EntityLevel::Node, EntityLevel::Device][..]),
@@ -164,10 +184,16 @@ fn narrowed(ids: &[String], typed: &str, words: &[Word<'_>], about: Option<Subje
 
 /// A word written like a metric's name is one that was meant, if misspelt.
 fn none(words: &[Word<'_>], catalogue: &Catalogue) -> MetricMention {
-    let like_a_name = words.iter().find(|w| w.folded.contains(['_', ':']) && w.folded.len() > 3 && !w.folded.starts_with(|c: char| c.is_ascii_digit()) && !w.folded.contains("::"));
+    let like_a_name = words.iter().find(|w| {
+        w.folded.contains(['_', ':'])
+            && w.folded.len() > 3
+            && !w.folded.starts_with(|c: char| c.is_ascii_digit())
+            && !w.folded.contains("::")
+    });
     match like_a_name.map(|word| (word, catalogue.resolve(word.typed))) {
         Some((word, Resolution::Unknown { near })) => MetricMention::None { near, typed: Some(word.typed.to_owned()) },
-        Some((_, Resolution::Exact(_) | Resolution::Ambiguous(_))) | None => MetricMention::None { near: Vec::new(), typed: None },
+        Some((_, Resolution::Exact(_) | Resolution::Ambiguous(_))) | None => {
+            MetricMention::None { near: Vec::new(), typed: None }
+        }
     }
 }
-

@@ -31,7 +31,9 @@ pub(super) fn clock_at(words: &[Word<'_>], place: usize, bare: bool) -> Option<C
         "midnight" => return whole(0, 0, 1, true).map(|clock| Clock { hour_only: false, ..clock }),
         _ => {}
     }
-    for (lead, minutes) in [("half past", 30), ("quarter past", 15), ("quarter to", -15), ("a quarter past", 15), ("a quarter to", -15)] {
+    for (lead, minutes) in
+        [("half past", 30), ("quarter past", 15), ("quarter to", -15), ("a quarter past", 15), ("a quarter to", -15)]
+    {
         if at(words, place, lead) {
             let used = super::super::words::length(lead);
             let hour = clock_at(words, place + used, true)?;
@@ -54,10 +56,14 @@ pub(super) fn clock_at(words: &[Word<'_>], place: usize, bare: bool) -> Option<C
     let is_digits = |text: &str| !text.is_empty() && text.len() <= 2 && text.bytes().all(|b| b.is_ascii_digit());
     let (hour, minute, second, written) = match digits.split(':').collect::<Vec<_>>().as_slice() {
         [hour, minute] if is_digits(hour) && minute.len() == 2 && is_digits(minute) => (*hour, *minute, "0", true),
-        [hour, minute, second] if [hour, minute, second].iter().all(|part| is_digits(part)) => (*hour, *minute, *second, true),
+        [hour, minute, second] if [hour, minute, second].iter().all(|part| is_digits(part)) => {
+            (*hour, *minute, *second, true)
+        }
         [only] => match only.split_once('h').or_else(|| only.split_once('.').filter(|_| bare || half.is_some())) {
             Some((hour, "")) if is_digits(hour) && bare => (hour, "0", "0", true),
-            Some((hour, minute)) if is_digits(hour) && minute.len() == 2 && is_digits(minute) => (hour, minute, "0", true),
+            Some((hour, minute)) if is_digits(hour) && minute.len() == 2 && is_digits(minute) => {
+                (hour, minute, "0", true)
+            }
             Some(_) => return None,
             None if is_digits(only) && (half.is_some() || bare || used == 2) => (*only, "0", "0", false),
             // `at 1430`

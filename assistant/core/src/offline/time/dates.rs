@@ -77,7 +77,10 @@ pub(super) fn weekday(word: &str) -> Option<Weekday> {
 }
 
 fn month(word: &str) -> Option<i8> {
-    MONTHS.iter().find(|(long, short, _)| word == *long || word == *short || (word == "sept" && *short == "sep")).map(|m| m.2)
+    MONTHS
+        .iter()
+        .find(|(long, short, _)| word == *long || word == *short || (word == "sept" && *short == "sep"))
+        .map(|m| m.2)
 }
 
 /// A day of the month: `3`, `3rd`, `21st`.
@@ -127,7 +130,10 @@ fn of_year(day: i8, month: i8, year: Option<i16>, today: Date) -> Option<Date> {
 fn parts(word: &str) -> Option<(Vec<i64>, char)> {
     let mark = word.chars().find(|c| matches!(c, '/' | '.' | '-'))?;
     let trimmed = word.trim_end_matches('.');
-    let parts: Option<Vec<i64>> = trimmed.split(mark).map(|part| part.parse().ok().filter(|_| part.bytes().all(|b| b.is_ascii_digit()))).collect();
+    let parts: Option<Vec<i64>> = trimmed
+        .split(mark)
+        .map(|part| part.parse().ok().filter(|_| part.bytes().all(|b| b.is_ascii_digit())))
+        .collect();
     parts.filter(|parts| (2..=3).contains(&parts.len())).map(|parts| (parts, mark))
 }
 
@@ -140,7 +146,9 @@ fn numeric(word: &str, today: Date) -> Option<Date> {
     let (parts, mark) = parts(word)?;
     let small = |n: i64| i8::try_from(n).ok();
     match (parts.as_slice(), mark) {
-        ([year, month, day], _) if *year >= 1000 => Date::new(i16::try_from(*year).ok()?, small(*month)?, small(*day)?).ok(),
+        ([year, month, day], _) if *year >= 1000 => {
+            Date::new(i16::try_from(*year).ok()?, small(*month)?, small(*day)?).ok()
+        }
         ([day, month, year], '.') => Date::new(four_digits(*year)?, small(*month)?, small(*day)?).ok(),
         // `3.5` is a number; `3.5.` would have lost its point, and `03.05` is written by nobody who means one.
         ([day, month], '.') if word.len() == 5 => of_year(small(*day)?, small(*month)?, None, today),

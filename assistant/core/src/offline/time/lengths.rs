@@ -60,8 +60,18 @@ fn amount(words: &[Word<'_>], place: usize) -> Option<(f64, usize)> {
         }
     }
     let word = words.get(place)?.folded.as_str();
-    let said = ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"];
-    let tens = [("fifteen", 15.0), ("twenty", 20.0), ("thirty", 30.0), ("forty", 40.0), ("forty-five", 45.0), ("fifty", 50.0), ("sixty", 60.0), ("ninety", 90.0)];
+    let said =
+        ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"];
+    let tens = [
+        ("fifteen", 15.0),
+        ("twenty", 20.0),
+        ("thirty", 30.0),
+        ("forty", 40.0),
+        ("forty-five", 45.0),
+        ("fifty", 50.0),
+        ("sixty", 60.0),
+        ("ninety", 90.0),
+    ];
     let value = match word {
         "a" | "an" => Some(1.0),
         _ => said
@@ -79,8 +89,9 @@ pub(in crate::offline) fn length_at(words: &[Word<'_>], place: usize) -> Option<
     let word = words.get(place)?.folded.as_str();
     if let Some((amount, unit)) = split_amount(word).filter(|(_, unit)| !unit.is_empty()) {
         // `1h30m`
-        if let Some((hours, rest)) = unit.split_once('h').filter(|(before, rest)| before.is_empty() && !rest.is_empty() && rest.starts_with(|c: char| c.is_ascii_digit()))
-            && let Some((minutes, _)) = split_amount(rest)
+        if let Some((hours, rest)) = unit.split_once('h').filter(|(before, rest)| {
+            before.is_empty() && !rest.is_empty() && rest.starts_with(|c: char| c.is_ascii_digit())
+        }) && let Some((minutes, _)) = split_amount(rest)
         {
             let _ = hours;
             return Some((unit_span(amount * 60.0 + minutes, "m")?, 1));

@@ -89,7 +89,10 @@ impl Reader<'_> {
         let joiner = self.phrase(joint, joiners)?;
         let second = self.point(joint + joiner, Some(first.day), true)?;
         // `A to B` without a word before it is a range only of clock times or days that are written out.
-        if lead == 0 && (first.clock.is_none() || second.clock.is_none()) && first.clock.is_some() != second.clock.is_some() {
+        if lead == 0
+            && (first.clock.is_none() || second.clock.is_none())
+            && first.clock.is_some() != second.clock.is_some()
+        {
             return None;
         }
         let length = joint + joiner + second.words - place;
@@ -104,7 +107,9 @@ impl Reader<'_> {
         let part = |text: &str| Word { typed: "", folded: text.to_owned(), mended: false, ends: false };
         let mut behind = vec![part(second)];
         // `2-4 pm`
-        behind.extend(self.words.get(place + lead + 1).filter(|next| matches!(next.folded.as_str(), "am" | "pm")).cloned());
+        behind.extend(
+            self.words.get(place + lead + 1).filter(|next| matches!(next.folded.as_str(), "am" | "pm")).cloned(),
+        );
         let from = clock_at(&[part(first)], 0, true)?;
         let to = clock_at(&behind, 0, true)?;
         if !from.sure && !to.sure {
@@ -165,7 +170,8 @@ impl Reader<'_> {
 
     /// `since A`, `since about A`, `from A on`, `after A`, `A onwards`.
     fn since(&self, place: usize) -> Option<Meaning> {
-        let lead = self.phrase(place, &["ever since", "since", "starting", "starting at", "beginning at", "from", "after"])?;
+        let lead =
+            self.phrase(place, &["ever since", "since", "starting", "starting at", "beginning at", "from", "after"])?;
         let plain = at(self.words, place, "from") || at(self.words, place, "after");
         let about = self.phrase(place + lead, &["about", "around", "roughly", "at", "ca"]).unwrap_or(0);
         let start = place + lead + about;
@@ -186,15 +192,19 @@ impl Reader<'_> {
             return Some(made(self.now.checked_sub(span).ok()?, words + 1, None));
         }
         // `since 7`: of an hour that a dial shows twice a day, the later one that has passed.
-        let next_is_half = self.words.get(start + 1).is_some_and(|w| matches!(w.folded.as_str(), "am" | "pm" | "o'clock"));
-        if let Some(hour) = super::clock::hour_alone(self.words, start).filter(|_| !next_is_half && day_at(self.words, start, self.now.date()).is_none())
+        let next_is_half =
+            self.words.get(start + 1).is_some_and(|w| matches!(w.folded.as_str(), "am" | "pm" | "o'clock"));
+        if let Some(hour) = super::clock::hour_alone(self.words, start)
+            .filter(|_| !next_is_half && day_at(self.words, start, self.now.date()).is_none())
         {
             return Some(made(self.latest(hour)?, 1, None));
         }
-        let point = self.point(start, None, false).or_else(|| self.point(start, None, true).filter(|p| p.clock.is_some_and(|c| c.sure)))?;
+        let point = self
+            .point(start, None, false)
+            .or_else(|| self.point(start, None, true).filter(|p| p.clock.is_some_and(|c| c.sure)))?;
         let on = self.phrase(start + point.words, &["on", "onwards", "onward"]).unwrap_or(0);
         // `from Monday` may go on with its end, which `between` has looked for.
-        if plain && on == 0 && point.clock.is_none() && at(self.words, place, "from") && !self.ends(start + point.words) {
+        if plain && on == 0 && point.clock.is_none() && at(self.words, place, "from") {
             return None;
         }
         let mut words = point.words + on;
@@ -213,14 +223,10 @@ impl Reader<'_> {
     fn latest(&self, hour: i8) -> Option<ZonedDateTime> {
         let hours = if hour <= 12 { vec![hour % 12, hour % 12 + 12] } else { vec![hour] };
         let days = [self.now.date(), self.now.date().yesterday().ok()?];
-        let times = days
-            .into_iter()
-            .flat_map(|day| hours.iter().filter_map(move |hour| Some(self.on(day, Time::new(*hour, 0, 0, 0).ok()?)?.0)));
+        let times = days.into_iter().flat_map(|day| {
+            hours.iter().filter_map(move |hour| Some(self.on(day, Time::new(*hour, 0, 0, 0).ok()?)?.0))
+        });
         times.filter(|time| *time < self.now).max_by_key(ZonedDateTime::timestamp)
-    }
-
-    fn ends(&self, place: usize) -> bool {
-        place >= self.words.len()
     }
 
     /// `until 3pm`, `before noon`: the day until then.
@@ -250,7 +256,19 @@ impl Reader<'_> {
         let back = |by: SignedDuration| self.now.checked_sub(by).ok();
         if let Some(length) = self.phrase(
             place,
-            &["right now", "now", "currently", "at the moment", "at this moment", "at present", "atm", "just now", "this minute", "as of now", "this instant"],
+            &[
+                "right now",
+                "now",
+                "currently",
+                "at the moment",
+                "at this moment",
+                "at present",
+                "atm",
+                "just now",
+                "this minute",
+                "as of now",
+                "this instant",
+            ],
         ) {
             return Some(Meaning { moment: Moment::Now, ..Meaning::window(length, back(NOW)?, self.now.clone()) });
         }
@@ -260,11 +278,26 @@ impl Reader<'_> {
         let before = self.phrase(place, &["in", "over", "during", "for", "within", "across"]).unwrap_or(0);
         let the = self.phrase(place + before, &["the", "these"]).unwrap_or(0);
         let lead = before + the;
-        let last = self.phrase(place + lead, &["last", "past", "latest", "most recent", "preceding", "previous", "trailing"]);
+        let last =
+            self.phrase(place + lead, &["last", "past", "latest", "most recent", "preceding", "previous", "trailing"]);
         let Some(last) = last else {
             // `temp g3 2h`
             let bare = self.words.get(place)?;
-            let is_short = bare.folded.len() <= 4 && bare.folded.starts_with(|c: char| c.is_ascii_digit());
+            // `over 24 hours`: minutes and less are limits on something, hours are not.
+            if before > 0
+                && !at(self.words, place, "for")
+                && let Some((span, words)) = length_at(self.words, place + lead)
+                && !self.phrase(place + lead + words, &["ago"]).is_some()
+                && self
+                    .now
+                    .checked_sub(span)
+                    .is_ok_and(|from| self.now.duration_since(&from) >= SignedDuration::from_mins(30))
+            {
+                return Some(Meaning::window(lead + words, self.now.checked_sub(span).ok()?, self.now.clone()));
+            }
+            let is_short = bare.folded.len() <= 4
+                && bare.folded.starts_with(|c: char| c.is_ascii_digit())
+                && bare.folded.ends_with(['h', 'm', 'n', 'd']);
             let (span, words) = length_at(self.words, place).filter(|(_, words)| is_short && *words == 1)?;
             if self.phrase(place + words, &["ago"]).is_some() || (place > 0 && self.is_limit(place - 1)) {
                 return None;
@@ -279,7 +312,14 @@ impl Reader<'_> {
         let unit = self.words.get(place + lead)?.folded.as_str();
         let span = match unit {
             "second" | "minute" | "hour" | "day" | "week" => {
-                length_at(&[Word { typed: "", folded: "1".to_owned(), mended: false, ends: false }, self.words.get(place + lead)?.clone()], 0)?.0
+                length_at(
+                    &[
+                        Word { typed: "", folded: "1".to_owned(), mended: false, ends: false },
+                        self.words.get(place + lead)?.clone(),
+                    ],
+                    0,
+                )?
+                .0
             }
             "month" => {
                 let first = self.now.date().first_of_month();
@@ -296,12 +336,15 @@ impl Reader<'_> {
 
     /// `over 2h`: a limit, no window.
     fn is_limit(&self, place: usize) -> bool {
-        self.words.get(place).is_some_and(|word| matches!(word.folded.as_str(), "over" | "above" | "under" | "below" | "than" | "least" | "most"))
+        self.words.get(place).is_some_and(|word| {
+            matches!(word.folded.as_str(), "over" | "above" | "under" | "below" | "than" | "least" | "most")
+        })
     }
 
     fn weekend(&self, length: usize) -> Option<Meaning> {
         let today = self.now.date();
-        let monday = if today.weekday() == Weekday::Monday { today } else { today.nth_weekday(-1, Weekday::Monday).ok()? };
+        let monday =
+            if today.weekday() == Weekday::Monday { today } else { today.nth_weekday(-1, Weekday::Monday).ok()? };
         let inside = matches!(today.weekday(), Weekday::Saturday | Weekday::Sunday);
         let saturday = if inside { monday.checked_add(5.days()).ok()? } else { monday.checked_sub(2.days()).ok()? };
         let (from, _) = self.on(saturday, Time::midnight())?;
@@ -315,7 +358,10 @@ impl Reader<'_> {
         let amount = self.words.get(place + 1)?;
         let unit = self.words.get(place + 2)?;
         let is_number = amount.folded.trim_start_matches(['-', '+']).starts_with(|c: char| c.is_ascii_digit());
-        if !is_number || !is_unit(&unit.folded) || length_at(self.words, place + 1).is_some_and(|(span, _)| self.now.checked_sub(span).is_ok()) {
+        if !is_number
+            || !is_unit(&unit.folded)
+            || length_at(self.words, place + 1).is_some_and(|(span, _)| self.now.checked_sub(span).is_ok())
+        {
             return None;
         }
         Some(format!("{} {} {}", self.words.get(place).map_or("", |w| w.typed), amount.typed, unit.typed))
@@ -341,14 +387,33 @@ impl Reader<'_> {
             Some((date, words)) => (Some(date), words),
             None => (None, 0),
         };
-        let leads = ["at about", "at around", "at roughly", "at approximately", "at", "around", "about", "near", "roughly", "approximately", "ca", "by", "@"];
+        let leads = [
+            "at about",
+            "at around",
+            "at roughly",
+            "at approximately",
+            "at",
+            "around",
+            "about",
+            "near",
+            "roughly",
+            "approximately",
+            "ca",
+            "by",
+            "@",
+        ];
         let is_rough = self.words.get(place + day_words).is_some_and(|word| word.typed.starts_with('~'));
         let lead = self.phrase(place + day_words, &leads).or_else(|| is_rough.then_some(0));
         let about = lead.is_some() && !at(self.words, place + day_words, "at") || lead.is_some_and(|words| words > 1);
         let clock = clock_at(self.words, place + day_words + lead.unwrap_or(0), lead.is_some())?;
         // `8 am` says it; a number alone behind `at` may be anything: `at 85 C`.
         let next = self.words.get(place + day_words + lead.unwrap_or(0) + clock.words);
-        let measures = next.is_some_and(|w| matches!(w.folded.as_str(), "c" | "°c" | "f" | "w" | "%" | "percent" | "degrees" | "watts" | "mhz" | "gb" | "gib" | "gpus" | "gpu"));
+        let measures = next.is_some_and(|w| {
+            matches!(
+                w.folded.as_str(),
+                "c" | "°c" | "f" | "w" | "%" | "percent" | "degrees" | "watts" | "mhz" | "gb" | "gib" | "gpus" | "gpu"
+            )
+        });
         if !clock.sure && measures {
             return None;
         }
@@ -379,7 +444,8 @@ impl Reader<'_> {
     /// `last night` 20:00 to 06:00, `this morning` 06:00 to 12:00, `monday evening`, `tonight`.
     fn day_part(&self, place: usize) -> Option<Meaning> {
         let today = self.now.date();
-        let before = self.phrase(place, &["in the", "during the", "in", "during", "over", "early", "late"]).unwrap_or(0);
+        let before =
+            self.phrase(place, &["in the", "during the", "in", "during", "over", "early", "late"]).unwrap_or(0);
         let lead = place + before;
         if let Some(words) = self.phrase(lead, &["last night", "overnight", "the last night", "the night", "tonight"]) {
             let tonight = at(self.words, lead, "tonight") && self.now.hour() >= 18;
@@ -416,13 +482,14 @@ impl Reader<'_> {
     /// `today`, `yesterday`, a weekday, a date, `this week`, `this month`, `the weekend`.
     fn whole_day(&self, place: usize) -> Option<Meaning> {
         let today = self.now.date();
-        let lead = self.phrase(place, &["on", "for", "during", "over", "in", "of"]).unwrap_or(0);
+        let lead = self.phrase(place, &["on", "for", "during", "over", "in", "of", "from"]).unwrap_or(0);
         let begins = |first: Date, words: usize| {
             let (from, _) = self.on(first, Time::midnight())?;
             Some(Meaning::window(lead + words, from, self.now.clone()))
         };
         if let Some(words) = self.phrase(place + lead, &["this week", "the week"]) {
-            let monday = if today.weekday() == Weekday::Monday { today } else { today.nth_weekday(-1, Weekday::Monday).ok()? };
+            let monday =
+                if today.weekday() == Weekday::Monday { today } else { today.nth_weekday(-1, Weekday::Monday).ok()? };
             return begins(monday, words);
         }
         if let Some(words) = self.phrase(place + lead, &["this month"]) {
@@ -487,9 +554,10 @@ impl Reader<'_> {
         let ambiguous = zone.to_ambiguous_zoned_datetime(day.to_datetime(time));
         let note = match ambiguous.offset() {
             AmbiguousOffset::Unambiguous { .. } => None,
-            AmbiguousOffset::Gap { .. } => {
-                Some(format!("the clocks skipped {} on {day}; the time after the change is taken", time.strftime("%H:%M")))
-            }
+            AmbiguousOffset::Gap { .. } => Some(format!(
+                "the clocks skipped {} on {day}; the time after the change is taken",
+                time.strftime("%H:%M")
+            )),
             AmbiguousOffset::Fold { .. } => {
                 Some(format!("the clocks showed {} twice on {day}; the first time is taken", time.strftime("%H:%M")))
             }

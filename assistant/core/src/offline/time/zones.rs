@@ -89,7 +89,9 @@ fn of_place(name: &str) -> Option<TimeZone> {
 pub(super) fn zone(word: &str) -> Option<TimeZone> {
     match word {
         "UTC" | "utc" | "Utc" | "Z" | "GMT" | "gmt" | "zulu" => return Some(TimeZone::UTC),
-        name if name.contains('/') && name.starts_with(|c: char| c.is_ascii_alphabetic()) => return TimeZone::get(name).ok(),
+        name if name.contains('/') && name.starts_with(|c: char| c.is_ascii_alphabetic()) => {
+            return TimeZone::get(name).ok();
+        }
         _ => {}
     }
     if let Some((_, name)) = FIXED.iter().find(|(short, _)| *short == word) {

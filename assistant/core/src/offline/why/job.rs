@@ -8,10 +8,10 @@ use sightline_tools::ToolOutput;
 
 use super::super::draft;
 use super::super::plan::{MAX_CHOICES, Stage, call, finish, from_call, output};
-use super::super::resolve::words_of_name;
-use super::super::words::normalised;
 use super::super::reading::Subject;
+use super::super::resolve::words_of_name;
 use super::super::time::asked;
+use super::super::words::normalised;
 use super::{doubt, looked_up, named_window, service};
 use crate::ports::{Ask, Draft, Turn};
 
