@@ -48,9 +48,13 @@ const causeCard = (cause) => {
   const card = element("section", undefined, `cause ${cause.status}`);
   const where = cause.components.map((c) => Object.entries(c).map(([k, v]) => `${k} ${v}`).join(", ")).join("; ");
   const since = cause.onset ? `, since ${cause.onset}` : "";
-  card.append(element("h3", `${cause.id} (${cause.status.replace("_", " ")})${where ? ` on ${where}` : ""}${since}`), element("p", cause.why));
+  const own = element("p", cause.why);
+  card.append(element("h3", `${cause.id} (${cause.status.replace("_", " ")})${where ? ` on ${where}` : ""}${since}`), own);
+  // The cause's own sentence is one of its claims, and is shown once.
+  const isOwn = (claim) => claim.text === cause.why;
+  own.append(...marks(cause.claims.find(isOwn)?.citations ?? []));
   const claims = element("ul");
-  claims.append(...cause.claims.map(sentence));
+  claims.append(...cause.claims.filter((claim) => !isOwn(claim)).map(sentence));
   card.append(claims);
   return card;
 };

@@ -109,10 +109,11 @@ impl<'a> Grounder<'a> {
         }
     }
 
-    /// A cause with its verified claims. A supported cause whose own sentence fails is not one: it is taken out.
+    /// A cause with its verified claims. A supported cause whose own sentence fails is not one: it is taken out. That sentence also stands
+    /// first among the claims, since what it cites is what the cause was judged by.
     pub fn cause(&mut self, draft: &DraftCause) -> Option<Cause> {
         let why = self.claim(&draft.why)?;
-        let claims: Vec<Claim> = draft.claims.iter().filter_map(|claim| self.claim(claim)).collect();
+        let mut claims: Vec<Claim> = draft.claims.iter().filter_map(|claim| self.claim(claim)).collect();
         let known = draft.components.iter().all(|component| self.knows_component(component));
         if draft.status == CauseStatus::Supported && !known {
             tracing::warn!(cause = %draft.id, "a cause was taken out because its component stands in no evidence");
@@ -120,6 +121,10 @@ impl<'a> Grounder<'a> {
             self.verification.passed -= 1 + claims.len() as u64;
             self.verification.dropped += 1 + claims.len() as u64;
             return None;
+        }
+        let cites = !why.citations.is_empty() && claims.iter().all(|claim| claim.text != why.text);
+        if draft.status == CauseStatus::Supported && cites {
+            claims.insert(0, why.clone());
         }
         Some(Cause {
             id: draft.id.clone(),

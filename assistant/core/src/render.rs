@@ -59,8 +59,10 @@ fn supported(cause: &Cause) -> String {
     if let Some(onset) = cause.onset {
         let _ = write!(text, ", since {onset}");
     }
-    let _ = write!(text, "\n     {}", cause.why);
-    for claim in &cause.claims {
+    // The cause's own sentence is one of its claims, and is printed once.
+    let own = cause.claims.iter().find(|claim| claim.text == cause.why);
+    let _ = write!(text, "\n     {}", own.map_or_else(|| cause.why.clone(), claim_line));
+    for claim in cause.claims.iter().filter(|claim| claim.text != cause.why) {
         let _ = write!(text, "\n     - {}", claim_line(claim));
     }
     text

@@ -214,6 +214,9 @@ fn a_node_that_takes_the_job_down_has_failed_and_one_that_does_not_lacks_telemet
     let gap = world.diagnose();
     assert_eq!(gap.status("telemetry_gap"), "supported");
     assert_eq!((gap.outcome(), gap.status("node_failure")), ("no_fault", "ruled_out"));
+    let missing = gap.0.causes.iter().find(|cause| cause.id == "telemetry_gap").unwrap();
+    assert_eq!(missing.onset, Some(crate::worlds::at(139)));
+    assert!(missing.claims.iter().any(|claim| claim.text.contains("before the hole")), "{:?}", missing.claims);
     world.bend(Signal::StepTime, |_, _, i, v| (i < 141).then_some(v));
     assert_eq!(world.diagnose().verdict(), verdict("answered", "node_failure", &["n1"], Some(139)));
 }
@@ -226,6 +229,9 @@ fn remapped_rows_and_memory_xids_are_hardware_degradation() {
     let mut logged = World::healthy(2, 8);
     logged.log(0, 78, "NVRM: Xid (PCI:0000:04:00): 94, pid=2503421, name=python3, Ch 00000008");
     assert_eq!(logged.diagnose().verdict(), verdict("answered", "hardware_degradation", &["n0/4"], Some(78)));
+    // A line with a bus address that no series tells is of the GPU that counts.
+    world.log(0, 78, "NVRM: Xid (PCI:0007:e9:00): 64, pid='<unknown>', name=<unknown>, Row Remapper Error: (0x0000) - All reserved rows for bank are remapped");
+    assert_eq!(world.diagnose().verdict(), verdict("answered", "hardware_degradation", &["n0/4"], Some(77)));
 }
 
 #[test]

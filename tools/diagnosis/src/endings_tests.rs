@@ -159,3 +159,14 @@ fn the_node_whose_ranks_are_late_is_named_and_its_busy_cpus_are_why() {
     assert_eq!(world(true).verdict(), verdict("answered", "cpu_preprocessing_bottleneck", &["n2"], Some(110)));
     assert_eq!(world(false).verdict(), verdict("answered", "data_loader_bottleneck", &["n2"], Some(110)));
 }
+
+#[test]
+fn the_only_rank_whose_input_is_late_is_named_and_not_its_node() {
+    let mut world = watched(4, 8);
+    world.ranked.push(Signal::DataLoading);
+    let late = |n: usize, g: usize, i: usize| i >= 110 && (n, g) == (2, 1);
+    world.bend(Signal::StepTime, |_, _, i, v| Some(if i >= 110 { v + 0.9 } else { v }));
+    world.bend(Signal::DataLoading, move |n, g, i, v| Some(if late(n, g, i) { v + 0.9 } else { v }));
+    world.bend(Signal::CommunicationTime, move |n, g, i, v| Some(if i >= 110 && !late(n, g, i) { v + 0.9 } else { v }));
+    assert_eq!(world.diagnose().verdict(), verdict("answered", "data_loader_bottleneck", &["n2/1"], Some(110)));
+}

@@ -45,7 +45,10 @@ fn an_exporter_that_repeats_its_last_values_is_seen_by_what_must_move() {
         };
         world.fill(signal, move |n, g, i| (n == 1 && i >= 100).then(|| last(n, g)));
     }
-    assert_eq!(world.diagnose().verdict(), ("no_fault", "telemetry_artifact", names(&["n1"]), None));
+    let flat = world.diagnose();
+    assert_eq!(flat.verdict(), ("no_fault", "telemetry_artifact", names(&["n1"]), None));
+    // Power is named, and the temperature that does not move either is held to it.
+    assert_eq!(flat.0.causes[0].claims[0].comparisons.len(), 2);
     // Whole degrees stand still on healthy GPUs, power does not.
     let mut rounded = World::healthy(2, 4);
     rounded.set(Signal::GpuTemperature, |_, _, _| Some(63.0));

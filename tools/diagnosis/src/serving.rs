@@ -43,4 +43,8 @@ pub(crate) const IDS: &[&str] = &[
     "thermal_throttling",
     "power_capping",
     "memory_leak",
+    "gpu_fell_off_bus",
+    "nvlink_fault",
+    "hardware_degradation",
+    "collective_hang",
 ];

@@ -60,6 +60,8 @@ pub(super) struct Replicas {
     pub(super) dims: Vec<Dim>,
     /// Their pods.
     pub(super) pods: BTreeSet<String>,
+    /// The nodes that their own rows name.
+    pub(super) nodes: BTreeSet<String>,
     /// How many there are, at least 1.
     pub(super) count: usize,
 }
@@ -228,6 +230,7 @@ fn replicas(rows: &[sightline_model::EvidenceRow]) -> Replicas {
         |row: &sightline_model::EvidenceRow, dim: &Dim| row.entity.get(entity_key(dim)).cloned().unwrap_or_default();
     let (pod, engine) = (Dim::Label("pod".to_owned()), Dim::Label("engine".to_owned()));
     let pods: BTreeSet<String> = rows.iter().map(|r| value(r, &pod)).filter(|p| !p.is_empty()).collect();
+    let nodes: BTreeSet<String> = rows.iter().map(|r| value(r, &Dim::Node)).filter(|n| !n.is_empty()).collect();
     let place = if pods.is_empty() { Dim::Node } else { pod };
     let mut engines: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     for row in rows {
@@ -245,7 +248,7 @@ fn replicas(rows: &[sightline_model::EvidenceRow]) -> Replicas {
     let count = engines.values().map(|own| if several { own.len().max(1) } else { 1 }).sum::<usize>().max(1);
     let mut dims = vec![place];
     dims.extend(several.then_some(engine));
-    Replicas { dims, pods, count }
+    Replicas { dims, pods, nodes, count }
 }
 
 fn canonical(context: &ToolContext<'_>, stored: &str) -> String {

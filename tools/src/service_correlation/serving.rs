@@ -36,6 +36,9 @@ const CLOSE_STEP_MS: u64 = 15_000;
 /// Events looked at.
 const MAX_EVENTS: u32 = 2_000;
 
+/// Kernel lines looked at.
+const MAX_LINES: u32 = 500;
+
 /// Labels that carry the version of an engine.
 const VERSIONS: [&str; 2] = ["version", "engine_version"];
 
@@ -89,7 +92,24 @@ fn survey(context: &ToolContext<'_>, inventory: &Inventory) -> Result<Vec<Query>
         let shape = Shape::Rows { order: Order::Ascending, limit: context.max_rows.min(MAX_EVENTS) };
         queries.push(rows_of(Dataset::Events, near, Vec::new(), shape));
     }
+    if context.may_read(Dataset::Logs) {
+        queries.extend(kernel_lines(context, inventory, near));
+    }
     Ok(queries)
+}
+
+/// What the kernels say of GPUs that broke; and on which nodes the pods are, by the rows of their GPUs: engines name their pod alone.
+fn kernel_lines(context: &ToolContext<'_>, inventory: &Inventory, near: TimeRange) -> Vec<Query> {
+    let lines = Filter::Dim { dim: Dim::Body, matches: Match::Contains("Xid".to_owned()) };
+    let shape = Shape::Rows { order: Order::Ascending, limit: context.max_rows.min(MAX_LINES) };
+    let mut queries = vec![rows_of(Dataset::Logs, near, vec![lines], shape)];
+    if !inventory.replicas.pods.is_empty() {
+        let pods = inventory.replicas.pods.iter().cloned().collect();
+        let of_pods = Filter::Dim { dim: Dim::Label("pod".to_owned()), matches: Match::In(pods) };
+        let shape = Shape::Distinct { of: vec![Dim::Node], limit: context.max_rows };
+        queries.push(rows_of(Dataset::Metrics, near, vec![of_pods], shape));
+    }
+    queries
 }
 
 fn rows_of(dataset: Dataset, range: TimeRange, filters: Vec<Filter>, shape: Shape) -> Query {

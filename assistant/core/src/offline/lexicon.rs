@@ -3,7 +3,7 @@
 mod names;
 mod unwell;
 
-pub(super) use names::{JOB, LEADS, LIKE_NAMES, PLACES, PLAIN, SERVICE};
+pub(super) use names::{JOB, LEADS, LIKE_NAMES, PERCENTILES, PLACES, PLAIN, SERVICE};
 pub(super) use unwell::{MOVED, SEEKS, SLOW, UNWELL};
 
 /// Asks to be shown something.
@@ -106,6 +106,9 @@ pub(super) const AGGREGATION: &[(&str, &str)] = &[
 /// Asks for log lines.
 pub(super) const LOGS: &[&str] =
     &["log", "logs", "log lines", "dmesg", "kernel messages", "kernel log", "xid", "xids", "sxid"];
+
+/// Who cannot log in asks for no log.
+pub(super) const LOGS_IN: &[&str] = &["log in", "log into", "log on", "logged in"];
 
 /// Asks for Xid lines among them.
 pub(super) const XID: &[&str] = &["xid", "xids", "sxid"];

@@ -156,7 +156,9 @@ pub(super) fn asks(words: &[Word<'_>], has_metric: bool, has_job: bool, times: u
     }
     let begins = |phrases: &[&str]| phrases.iter().any(|phrase| at(words, 0, phrase));
     // "and what does it mean" asks the same as "what does it mean".
-    if any(words, DEFINES) && any(words, MEANS) {
+    // "TTFT of chat went through the roof, explain" asks for the cause.
+    let explains_own = has_job && words.last().is_some_and(|word| word.folded == "explain");
+    if any(words, DEFINES) && any(words, MEANS) && !explains_own {
         return true;
     }
     if any(words, HOW_CAN) && (begins(HOW_CAN) || !has_job) {
@@ -165,7 +167,7 @@ pub(super) fn asks(words: &[Word<'_>], has_metric: bool, has_job: bool, times: u
     if any(words, WHAT_TO_DO) {
         return true;
     }
-    let plain = begins(&["what is", "what are", "what's"]);
+    let plain = begins(&["what is", "what are"]);
     if plain && (has_code || has_mask) {
         return true;
     }

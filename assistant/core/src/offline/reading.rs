@@ -130,6 +130,12 @@ pub(super) fn read(text: &str, catalogue: &Catalogue, as_of: Timestamp, zone: &T
         },
     };
     let written = subject::written_name(&words, &times, &named);
+    // `tensor activity of embed-train is low, is the job broken`: the job has a name, only not where one is looked for.
+    let spoken = written.as_deref().filter(|name| subject::is_joined_name(name) && any(&words, lexicon::JOB));
+    let (job, job_guessed) = match (job, spoken) {
+        (None, Some(name)) if named.is_empty() && !any(&words, lexicon::SERVICE) => (Some(name.to_owned()), true),
+        (job, _) => (job, job_guessed),
+    };
     let tenant = after(&words, &["tenant", "tenant of", "customer"]);
     let metric = metric(&words, &times, catalogue);
     let about = subject::subject(&words, job.is_some(), &named, written.as_deref());
@@ -192,7 +198,7 @@ fn classify(
     }
     // A metric of the same name (`DCGM_FI_DEV_XID_ERRORS`) is meant only when it is written as one.
     let named_metric = words.iter().any(|w| w.folded.contains('_') || w.folded.contains(':')) && has_metric;
-    if any(words, lexicon::LOGS) && !named_metric {
+    if any(words, lexicon::LOGS) && !any(words, lexicon::LOGS_IN) && !named_metric {
         return Class::Logs;
     }
     if any(words, lexicon::EVENTS) && !named_metric {
@@ -223,7 +229,7 @@ fn classify(
         Some(Subject::Job) if asks => Class::Why(Subject::Job),
         Some(Subject::Anything) if named => Class::Why(Subject::Anything),
         // What is slow or fails goes by a word that only the look-up can tell from any other: `the shop's frontend`.
-        None if any(words, lexicon::SLOW) => Class::Why(Subject::Service),
+        None if subject::is_unwell(words) => Class::Why(Subject::Service),
         Some(Subject::Job | Subject::Service | Subject::Host | Subject::Anything) | None => Class::Other,
     }
 }
@@ -236,7 +242,7 @@ fn job(words: &[Word<'_>], times: &[TimeMention]) -> Option<String> {
         }
         if let Some(next) = words.get(place + 1)
             && !is_filler(&next.folded)
-            && !lexicon::SLOW.contains(&next.folded.as_str())
+            && !subject::is_vocabulary(next)
             && !in_time(times, place + 1)
         {
             return Some(next.typed.to_owned());

@@ -208,3 +208,65 @@ fn the_wordings_that_people_use_are_read_as_they_are_meant() {
     });
     insta::assert_snapshot!(told.join("\n"));
 }
+
+#[test]
+fn everyday_wordings_about_services_ask_for_a_cause() {
+    for text in [
+        "is checkout ok?",
+        "and is gw-large ok?",
+        "why is the llm api slow",
+        "code-llm streams stutter badly since 7ish, why",
+        "summarize is backed up and the gpus are bored?!",
+        "support-bot: first token takes ages since 11:30, any idea?",
+        "rag ttft doubled after the deploy, rollback?",
+        "embed-chat TTFT went through the roof ~14:50 but gpu util dropped, explain",
+        "clients of gen-api complain about failed calls since 10:40, is it down?",
+        "llm api (ask-docs) is super slow right now, since 20 to 10 or so",
+        "what happened to translate yesterday between 2 and 3 pm?",
+        "is vision-api leaking memory?",
+        "search-llm queue exploded at 19:02, whats the root cause",
+        "persona slow since 11:10 what is going on",
+        "big-chat not answering at all since 9:30, p99 looks fine tho",
+        "one of the legal-llm replicas is way slower than the others, why",
+        "why are the tokens of assist getting slower and slower today",
+        "did the pricing deploy break checkout?",
+        "checkout goes bad every half hour or so today, what is it",
+        "petsite p95 jumped around ten to three. root cause?",
+        "checkout throwing 500s since the deploy?",
+        "checkout down!! everything 500, why",
+        "web p99 bad since 6:38, p50 fine. which pod?",
+        "feed latency up since the deploy, whose fault",
+        "users could not log in to web yesterday around 9pm, what happened?",
+        "limits shows cpu throttling, is web ok?",
+        "tons of requests on faq-bot this morning, is it ok?",
+    ] {
+        assert!(matches!(class(text), Class::Why(Subject::Service | Subject::Anything)), "{text}: {:?}", class(text));
+    }
+}
+
+#[test]
+fn a_machine_that_only_goes_by_its_name_is_asked_about_as_well() {
+    for (text, name) in [
+        ("gpus on a100-62 look frozen, temp exactly the same for an hour. hung?", "a100-62"),
+        ("no gpu metrics from gpu-g02 between 13:10 and 13:50, did the node die?", "gpu-g02"),
+        ("metrics of node-32 look shifted by some minutes vs node-31, whats up", "node-32"),
+        ("ecc errors on a100-82, should i drain it? ner-de runs there", "a100-82"),
+        ("saw pcie gen1 on all gpus of node-9 around half past 10, broken riser?", "node-9"),
+    ] {
+        let read = reading(text);
+        assert_eq!((read.class, read.subject.as_deref()), (Class::Why(Subject::Anything), Some(name)), "{text}");
+    }
+}
+
+#[test]
+fn a_contraction_is_two_words() {
+    assert_eq!(class("what's going on with J123?"), Class::Why(Subject::Job));
+    assert_eq!(class("whats wrong with theirs-4"), Class::Why(Subject::Anything));
+    assert_eq!(reading("J123's throughput dropped, why").job.as_deref(), Some("J123"));
+}
+
+#[test]
+fn a_job_may_stand_far_from_the_word() {
+    let read = reading("tensor active on embed-train is only 9%, is the job broken?");
+    assert_eq!((read.class, read.job.as_deref()), (Class::Why(Subject::Job), Some("embed-train")));
+}

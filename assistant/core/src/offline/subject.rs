@@ -21,7 +21,7 @@ pub(super) fn is_symptom(words: &[Word<'_>]) -> bool {
 pub(super) fn is_unwell(words: &[Word<'_>]) -> bool {
     any(words, lexicon::SLOW)
         || any(words, lexicon::UNWELL)
-        || (any(words, lexicon::SERVICE) && any(words, lexicon::MOVED))
+        || ((any(words, lexicon::SERVICE) || any(words, lexicon::PERCENTILES)) && any(words, lexicon::MOVED))
 }
 
 /// What it is about; none when nothing says so.
@@ -98,7 +98,7 @@ fn is_written_like_a_name(word: &Word<'_>, place: usize) -> bool {
 }
 
 /// Words that the question is made of, and that name nothing.
-fn is_vocabulary(word: &Word<'_>) -> bool {
+pub(super) fn is_vocabulary(word: &Word<'_>) -> bool {
     let lists = [
         lexicon::SLOW,
         lexicon::UNWELL,

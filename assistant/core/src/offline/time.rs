@@ -8,7 +8,7 @@ use jiff::{Span, Timestamp, ToSpan as _, ZonedDateTime};
 use sightline_model::{AskedRange, TimeRange};
 
 use super::words::{Word, at, length};
-use clock::{clock_time, date, instant, zone};
+use clock::{clock_time, date, hour_alone, instant, zone};
 
 /// A time expression found in a question.
 #[derive(Clone, Debug, PartialEq)]
@@ -194,15 +194,23 @@ impl Reader<'_> {
         Some(Meaning { moment: Moment::Window, length, from, to })
     }
 
-    /// `since A`, `since about A`.
+    /// `since A`, `since about A`, `after A`; `since 7`, `since 7ish`.
     fn since(&self, place: usize) -> Option<Meaning> {
-        if !at(self.words, place, "since") {
-            return None;
-        }
+        self.phrase(place, &["since", "after"])?;
         let about = self.phrase(place + 1, &["about", "around"]).unwrap_or(0);
-        let (from, words, _) = self.point(place + 1 + about, None)?;
+        let start = place + 1 + about;
+        let point = self.point(start, None).map(|(from, words, _)| (from, words));
+        let (from, words) = point.or_else(|| Some((self.latest(hour_alone(self.words, start)?)?, 1)))?;
         let moment = Moment::Since(from.timestamp());
         Some(Meaning { moment, length: 1 + about + words, from, to: self.now.clone() })
+    }
+
+    /// When a clock last showed this hour; of an hour that a dial shows twice a day, the later time.
+    fn latest(&self, hour: i8) -> Option<ZonedDateTime> {
+        let hours = if hour <= 12 { vec![hour % 12, hour % 12 + 12] } else { vec![hour] };
+        let days = [self.now.date(), self.now.date().yesterday().ok()?];
+        let times = days.into_iter().flat_map(|day| hours.iter().filter_map(move |hour| self.hour(day, *hour)));
+        times.filter(|time| *time < self.now).max_by_key(ZonedDateTime::timestamp)
     }
 
     /// `now`, `last hour`, `past 30 minutes`, `last 2 days`.
@@ -264,7 +272,10 @@ impl Reader<'_> {
             Some((date, words)) => (Some(date), words),
             None => (None, 0),
         };
-        let lead = self.phrase(place + day_words, &["at about", "at around", "at", "around", "about", "near"])?;
+        let lead = self.phrase(place + day_words, &["at about", "at around", "at", "around", "about", "near"]);
+        // `~14:50`
+        let is_rough = || self.words.get(place + day_words).is_some_and(|word| word.typed.starts_with('~'));
+        let lead = lead.or_else(|| is_rough().then_some(0))?;
         let clock_place = place + day_words + lead;
         let (time, clock_words) = clock_time(self.words, clock_place)?;
         let mut length = day_words + lead + clock_words;

@@ -139,3 +139,21 @@ fn what_kind_of_time_was_named_is_kept() {
     assert_eq!(moment("right now"), Moment::Now);
     assert_eq!(moment("yesterday"), Moment::Window);
 }
+
+#[test]
+fn an_hour_alone_and_a_rough_time_are_times() {
+    let read = |text: &str| read(text, "2026-05-04T10:00:00Z").join(" | ");
+    for (text, start) in [
+        ("code-llm streams stutter badly since 7ish, why", "07:00"),
+        ("ours-17 slow since 9, is it the gpu", "09:00"),
+        ("copilot answers are slow after 3", "03:00"),
+        ("job 812377 is dragging since ~6", "06:00"),
+        ("slow since 20", "20:00"),
+    ] {
+        assert!(read(text).contains(start), "{text}: {}", read(text));
+    }
+    assert!(read("TTFT went through the roof ~11:50").contains("11:20"), "{}", read("it went up ~11:50"));
+    for text in ["it failed after 3 days", "slow since 2 steps", "it got slow after the deploy"] {
+        assert_eq!(read(text), "", "{text}");
+    }
+}

@@ -31,6 +31,9 @@ const DEFAULT: SignedDuration = SignedDuration::from_hours(1);
 
 /// What to do next.
 pub(super) fn next(ask: &Ask, zone: &TimeZone, reading: &Reading, subject: Subject, gathered: &[Gathered]) -> Turn {
+    if let Some(reading) = host::goes_on(reading, gathered) {
+        return host::next(ask, zone, &reading, gathered);
+    }
     match subject {
         Subject::Job => job::next(ask, zone, reading, gathered),
         Subject::Service | Subject::Anything => service::next(ask, zone, reading, subject, gathered),

@@ -13,10 +13,47 @@ pub(super) struct Word<'a> {
 pub(super) fn words(text: &str) -> Vec<Word<'_>> {
     text.split(|c: char| c.is_whitespace() || matches!(c, ',' | ';' | '(' | ')' | '"' | '“' | '”' | '?' | '!'))
         .map(|raw| raw.trim_matches(|c: char| matches!(c, '.' | ':' | '\'' | '’' | '`' | '*')))
-        .map(|raw| raw.strip_suffix("'s").or_else(|| raw.strip_suffix("’s")).unwrap_or(raw))
+        .map(|raw| if is_contracted(raw) { raw } else { possessor(raw) })
         .filter(|typed| !typed.is_empty())
-        .map(|typed| Word { typed, folded: typed.to_lowercase() })
+        .flat_map(|typed| {
+            let folded = typed.to_lowercase();
+            let (first, second) = match CONTRACTED.iter().find(|(short, _)| *short == folded) {
+                Some((_, (first, second))) => ((*first).to_owned(), Some((*second).to_owned())),
+                None => (folded, None),
+            };
+            std::iter::once(first).chain(second).map(move |folded| Word { typed, folded })
+        })
         .collect()
+}
+
+/// What people write as one word and say as two; with and without the apostrophe.
+const CONTRACTED: &[(&str, (&str, &str))] = &[
+    ("what's", ("what", "is")),
+    ("what’s", ("what", "is")),
+    ("whats", ("what", "is")),
+    ("where's", ("where", "is")),
+    ("wheres", ("where", "is")),
+    ("who's", ("who", "is")),
+    ("whos", ("who", "is")),
+    ("isn't", ("is", "not")),
+    ("isnt", ("is", "not")),
+    ("doesn't", ("does", "not")),
+    ("doesnt", ("does", "not")),
+    ("didn't", ("did", "not")),
+    ("didnt", ("did", "not")),
+    ("wasn't", ("was", "not")),
+    ("wasnt", ("was", "not")),
+    ("aren't", ("are", "not")),
+    ("arent", ("are", "not")),
+];
+
+fn is_contracted(raw: &str) -> bool {
+    CONTRACTED.iter().any(|(short, _)| raw.eq_ignore_ascii_case(short))
+}
+
+/// `J123's` speaks of `J123`.
+fn possessor(raw: &str) -> &str {
+    raw.strip_suffix("'s").or_else(|| raw.strip_suffix("’s")).unwrap_or(raw)
 }
 
 /// Whether these words stand at that place.

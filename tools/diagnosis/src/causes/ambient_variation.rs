@@ -4,7 +4,7 @@
 //! GPU that stands out, or temperatures that do not move.
 
 use sightline_analysis::{Grid, Sample, median, quantile};
-use sightline_model::{Component, Entity, Relation, Stat};
+use sightline_model::{Component, DraftClaim, Entity, Relation, Stat};
 
 use crate::case::Case;
 use crate::cause::{Check, Finding, MIN_RELATIVE, Strength, Support};
@@ -56,9 +56,23 @@ fn assess(case: &Case<'_>) -> Finding {
         components: vec![Component::from([("job".to_owned(), case.observations.job.id.clone())])],
         onset: None,
         why: why.claim(),
-        claims: vec![claim],
+        claims: std::iter::once(claim).chain(throughput(case)).collect(),
         fault: false,
     }))
+}
+
+/// How much of the job's throughput it takes.
+fn throughput(case: &Case<'_>) -> Option<DraftClaim> {
+    let view = case.view(Signal::Throughput)?;
+    let member = view.members.first()?;
+    let of = |which: Stat| stat(view.evidence, member.entity, which, None);
+    let sentence =
+        Sentence::new("The throughput of the job was {usual} at the median meanwhile, and {best} at its best hours.")
+            .entity(view.evidence, member.entity)
+            .number("usual", of(Stat::Median), 0, view.unit())
+            .number("best", of(Stat::P95), 0, view.unit())
+            .holds(of(Stat::P95), Relation::AtLeast, of(Stat::Median));
+    Some(sentence.claim())
 }
 
 /// The median over all GPUs at each step.

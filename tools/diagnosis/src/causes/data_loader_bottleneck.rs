@@ -13,6 +13,7 @@ use crate::cause::{Check, Finding, MIN_RELATIVE, Strength, Support};
 use crate::causes::{host_to_device_bottleneck, workload_imbalance};
 use crate::clocks::Reason;
 use crate::level::{excursion, segments};
+use crate::observation::Placement;
 use crate::pace::Onset;
 use crate::ranks::{Lag, lag, placement_of, step_length};
 use crate::sentence::{Sentence, stat};
@@ -115,19 +116,54 @@ fn by_timer(case: &Case<'_>, loading: &View<'_>, step: &View<'_>) -> Finding {
     let why = Sentence::new("The job waits for its input: time spent loading data makes up the difference.")
         .cite(&loading.evidence.id);
     let mut found = supported(case, loading, why, claims, onset, Strength::Proof, load / whole);
-    let late = late_nodes(case);
+    let late = late_places(case);
     if let Finding::Supported(support) = &mut found
         && !late.is_empty()
     {
-        let node = |n: &&str| Component::from([("node".to_owned(), (*n).to_owned())]);
-        support.components = late.iter().map(node).collect();
+        support.components = late;
     }
     found
+}
+
+/// Whose input is late: a node all of whose ranks wait (its disk, its processors), else the ranks themselves.
+fn late_places(case: &Case<'_>) -> Vec<Component> {
+    let (late, timed) = (late_ranks(case), timed_ranks(case));
+    let mut places: Vec<Component> = Vec::new();
+    for place in &late {
+        let waits = |p: &&&Placement| late.contains(*p);
+        let here: Vec<&&Placement> = timed.iter().filter(|p| p.node == place.node).collect();
+        let component = if here.iter().copied().filter(waits).count() == here.len() {
+            Component::from([("node".to_owned(), place.node.clone())])
+        } else {
+            place.component()
+        };
+        if !places.contains(&component) {
+            places.push(component);
+        }
+    }
+    places
+}
+
+/// The ranks whose time for input is known.
+fn timed_ranks<'a>(case: &Case<'a>) -> Vec<&'a Placement> {
+    let members = case.view(Signal::DataLoading).map(|view| view.members.iter()).into_iter().flatten();
+    members.filter_map(|m| placement_of(case, m)).collect()
 }
 
 /// The nodes whose ranks wait for input while most ranks do not, and so hold up all others; none when ranks wait alike or nothing tells
 /// them apart.
 pub(crate) fn late_nodes<'a>(case: &Case<'a>) -> Vec<&'a str> {
+    let mut nodes: Vec<&'a str> = Vec::new();
+    for placement in late_ranks(case) {
+        if !nodes.contains(&placement.node.as_str()) {
+            nodes.push(&placement.node);
+        }
+    }
+    nodes
+}
+
+/// The ranks themselves.
+fn late_ranks<'a>(case: &Case<'a>) -> Vec<&'a Placement> {
     let Some(loading) = case.view(Signal::DataLoading) else { return Vec::new() };
     let range = case.focus();
     let levels: Vec<_> = loading.members.iter().filter_map(|m| Some((m, m.mean(range)?))).collect();
@@ -136,14 +172,12 @@ pub(crate) fn late_nodes<'a>(case: &Case<'a>) -> Vec<&'a str> {
         return Vec::new();
     };
     let late = levels.iter().filter(|(_, level)| *level >= most / 2.0 && *level >= TIMES_OTHERS * middle);
-    let mut nodes: Vec<&'a str> = Vec::new();
-    for placement in late.filter_map(|(m, _)| placement_of(case, m)) {
-        if !nodes.contains(&placement.node.as_str()) {
-            nodes.push(&placement.node);
-        }
-    }
+    let ranks: Vec<&'a Placement> = late.filter_map(|(m, _)| placement_of(case, m)).collect();
+    let mut nodes: Vec<&str> = ranks.iter().map(|rank| rank.node.as_str()).collect();
+    nodes.sort_unstable();
+    nodes.dedup();
     let all = crate::host::nodes(case).len();
-    if nodes.len() * 2 <= all { nodes } else { Vec::new() }
+    if nodes.len() * 2 <= all { ranks } else { Vec::new() }
 }
 
 /// Whether ranks take turns at waiting for their input, so that at every moment the others wait for one of them: over the whole window

@@ -43,6 +43,13 @@ impl Reported {
         self.claims.push(claim);
     }
 
+    /// A line whose bus address no series tells is of some GPU of its node: where one of them counts errors itself, it is that one.
+    fn name_gpus_only(&mut self) {
+        let nodes: Vec<String> =
+            self.components.iter().filter(|c| c.contains_key("gpu")).filter_map(|c| c.get("node").cloned()).collect();
+        self.components.retain(|c| c.contains_key("gpu") || c.get("node").is_none_or(|node| !nodes.contains(node)));
+    }
+
     /// Whether a slow worker is the GPU or the node that reports errors, and these are not known to be of another time.
     pub(crate) fn explains(&self, case: &Case<'_>, worker: &Component) -> bool {
         let same = |c: &Component| c.iter().all(|(key, value)| worker.get(key) == Some(value));
@@ -82,6 +89,7 @@ pub(crate) fn reported(case: &Case<'_>) -> Reported {
             }
         }
     }
+    all.name_gpus_only();
     all
 }
 

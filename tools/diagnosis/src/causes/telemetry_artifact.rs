@@ -196,7 +196,8 @@ fn stopped_counters(case: &Case<'_>) -> Option<Artifact> {
 /// The points at the end of a series that repeat one value exactly, their smallest and largest samples too.
 fn flat_tail<'m>(member: &'m Member<'_>) -> &'m [sightline_model::Point] {
     let Some(last) = member.points.last() else { return &[] };
-    let same = |p: &&sightline_model::Point| p.min == last.value && p.max == last.value;
+    // Of samples, and not of means: the mean of equal numbers is off by a last digit.
+    let same = |p: &&sightline_model::Point| p.min == last.min && p.max == last.min;
     let count = member.points.iter().rev().take_while(same).count();
     member.points.get(member.points.len() - count..).unwrap_or(&[])
 }
@@ -237,14 +238,29 @@ fn flat_line(case: &Case<'_>) -> Option<Artifact> {
     range.intersect(&case.window)?;
     let least = stat(power.evidence, member.entity, Stat::Min, Some(range));
     let most = stat(power.evidence, member.entity, Stat::Max, Some(range));
-    let claim = Sentence::new(
+    // What else stands still is held to it as well.
+    let also: Vec<(Quantity, Quantity)> = views
+        .iter()
+        .filter(|view| view.signal != Signal::Power)
+        .filter_map(|view| {
+            let same = view.members.iter().find(|m| m.entity == member.entity)?;
+            let tail = flat_tail(same);
+            let range = TimeRange::new(tail.first()?.time, just_after(tail.last()?.time))?;
+            let of = |which: Stat| stat(view.evidence, same.entity, which, Some(range));
+            Some((of(Stat::Max), of(Stat::Min)))
+        })
+        .collect();
+    let sentence = Sentence::new(
         "From {from} on the power draw of GPU {gpu} on {node} is {least} in every sample, and its temperature does not move either.",
-    )
-    .entity(power.evidence, member.entity)
-    .instant("from", power.evidence, member.entity, from)
-    .number("least", least.clone(), 0, power.unit())
-    .holds(most, Relation::AtMost, least)
-    .claim();
+    );
+    let claim = also
+        .into_iter()
+        .fold(sentence, |sentence, (most, least)| sentence.holds(most, Relation::AtMost, least))
+        .entity(power.evidence, member.entity)
+        .instant("from", power.evidence, member.entity, from)
+        .number("least", least.clone(), 0, power.unit())
+        .holds(most, Relation::AtMost, least)
+        .claim();
     Some(Artifact {
         kind: Kind::FlatLine,
         components: nodes.iter().map(|n| Component::from([("node".to_owned(), (*n).to_owned())])).collect(),

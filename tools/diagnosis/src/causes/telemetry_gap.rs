@@ -3,14 +3,15 @@
 //! Speaks for it: a node's series stop or have a hole, and the job's own pace goes on. Rules it out: the series are whole.
 //! Trap: a gap is no zero, and a dead exporter is no dead node.
 
+use jiff::Timestamp;
 use sightline_analysis::{Coverage, coverage};
-use sightline_model::{Component, TimeRange};
+use sightline_model::{Component, DraftClaim, TimeRange};
 
 use crate::case::Case;
 use crate::cause::{Check, Finding, Strength, Support};
-use crate::sentence::Sentence;
+use crate::sentence::{Sentence, who};
 use crate::signal::Signal;
-use crate::view::View;
+use crate::view::{Member, View, shift};
 
 pub(crate) const CHECK: Check = Check { id: "telemetry_gap", assess };
 
@@ -22,11 +23,11 @@ fn assess(case: &Case<'_>) -> Finding {
     let Some(view) = signals.into_iter().find_map(|s| case.view(s)) else {
         return case.no_data(&signals);
     };
-    let went_on: Vec<&str> = super::node_failure::silent_nodes(case)
+    let silent: Vec<_> = super::node_failure::silent_nodes(case)
         .into_iter()
         .filter(|s| super::node_failure::job_went_on(case, s))
-        .map(|s| s.placement.node.as_str())
         .collect();
+    let went_on: Vec<&str> = silent.iter().map(|s| s.placement.node.as_str()).collect();
     let nodes: Vec<&str> = if went_on.is_empty() { poorly_covered_nodes(case, view) } else { went_on };
     let Some(first) = nodes.first() else {
         let why = Sentence::new("Ruled out: the GPU series cover the window.").cite(&view.evidence.id);
@@ -35,17 +36,40 @@ fn assess(case: &Case<'_>) -> Finding {
     let why =
         Sentence::new("The telemetry of {node} has a hole in this window; what is missing is not known, and not zero.")
             .entity(view.evidence, &Component::from([("node".to_owned(), (*first).to_owned())]));
+    // A hole is one of everything that the node's exporter reads, and rests on all of it.
+    let why = signals.into_iter().filter_map(|s| case.view(s)).fold(why, |why, seen| why.cite(&seen.evidence.id));
+    let hole = hole(case, view, first);
+    let onset = silent.first().map(|s| s.last.at).or(hole.map(|(_, last)| shift(last, view.step_ms)));
     Finding::Supported(Box::new(Support {
         // It explains nothing about the job; an explanation that holds goes first.
         strength: Strength::Hint,
         coincides: None,
         magnitude: 0.0,
         components: nodes.iter().map(|n| Component::from([("node".to_owned(), (*n).to_owned())])).collect(),
-        onset: None,
+        onset,
         why: why.claim(),
-        claims: Vec::new(),
+        claims: hole.map(|(member, last)| last_before(view, member, last)).into_iter().collect(),
         fault: false,
     }))
+}
+
+/// A GPU of the node, and its last sample before the longest stretch of the window without one.
+fn hole<'v, 'a>(case: &Case<'_>, view: &'v View<'a>, node: &str) -> Option<(&'v Member<'a>, Timestamp)> {
+    let member = view.members.iter().find(|m| m.entity.get("node").is_some_and(|own| own == node))?;
+    let (from, to) = (case.window.from(), case.window.to());
+    let times: Vec<Timestamp> = member.points.iter().map(|p| p.time).filter(|time| *time < to).collect();
+    let next = times.iter().skip(1).copied().chain([to]);
+    let stretches = times.iter().copied().zip(next).filter(|(_, next)| *next > from);
+    let longest = stretches.max_by_key(|(last, next)| next.as_millisecond() - last.as_millisecond())?;
+    Some((member, longest.0))
+}
+
+fn last_before(view: &View<'_>, member: &Member<'_>, last: Timestamp) -> DraftClaim {
+    let text = format!("The last {} of {} before the hole is of {{last}}.", view.signal.words(), who(member.entity));
+    Sentence::new(&text)
+        .entity(view.evidence, member.entity)
+        .instant("last", view.evidence, member.entity, last)
+        .claim()
 }
 
 /// The mean coverage of the window by a signal's series; `None` without the signal.

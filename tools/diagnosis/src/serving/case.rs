@@ -216,6 +216,20 @@ impl<'a> Case<'a> {
         self.track(signal)?.median(self.focus())
     }
 
+    /// Whether the requests that wait can hold this share of what first tokens take longer: by Little's law a request waits for as many seconds
+    /// as there wait requests for one served a second. Taken to be so where one of the three is not known.
+    pub(crate) fn queue_holds(&self, share: f64) -> bool {
+        let signals = (self.typical(ServingSignal::Waiting), self.typical(ServingSignal::Served));
+        let (Some(late), (Some(waiting), Some(served))) = (self.complaint_of(ServingSignal::FirstToken), signals)
+        else {
+            return true;
+        };
+        // A level is the mean over replicas, a rate their sum.
+        let replicas =
+            if self.subject().is_some() { 1 } else { self.tracks.parts(ServingSignal::Waiting).len().max(1) };
+        served <= 0.0 || waiting * replicas as f64 / served >= share * (late.change.after - late.change.before)
+    }
+
     /// The culprits: the replicas that the complaint is confined to, else the service.
     pub(crate) fn components(&self) -> Vec<Component> {
         match self.complaint().map(|c| c.replicas.as_slice()) {
@@ -231,19 +245,23 @@ impl<'a> Case<'a> {
         component
     }
 
-    /// Whether something began together with the complaint; `None` when one of both is not known.
+    /// Whether something began together with what callers feel; `None` when one of both is not known. Each complaint counts: tokens come
+    /// late at once where blocks run out, and the queue that makes first tokens late takes minutes to build up.
     pub(crate) fn coincides(&self, onset: Option<Timestamp>) -> Option<bool> {
-        let complaint = &self.complaint()?.change;
-        let (onset, worse) = (onset?, complaint.onset.as_ref()?.at);
-        let apart = (onset.as_millisecond() - worse.as_millisecond()).abs();
-        Some(apart <= COINCIDENCE_MS.max(3 * complaint.step_ms))
+        let onset = onset?;
+        let together = |change: &Change<'_>| {
+            let apart = (onset.as_millisecond() - change.onset.as_ref()?.at.as_millisecond()).abs();
+            Some(apart <= COINCIDENCE_MS.max(3 * change.step_ms))
+        };
+        self.complaint()?.change.onset.as_ref()?;
+        Some(self.complaints.worse.iter().filter_map(|c| together(&c.change)).any(|together| together))
     }
 
     /// "Not judged: …": the finding of a check whose signals are missing.
     pub(crate) fn no_data(&self, needs: &[ServingSignal]) -> Finding {
         let missing: Vec<&str> = needs.iter().filter(|s| self.track(**s).is_none()).map(|s| s.words()).collect();
         let text = format!("Not judged: there are no samples of {} for this service in this window.", list(&missing));
-        Finding::NoData(self.cited(Sentence::new(&text)))
+        Finding::NoData(self.resting(Sentence::new(&text)))
     }
 
     /// "Ruled out: …", resting on the signals that say so.
@@ -254,11 +272,11 @@ impl<'a> Case<'a> {
             sentence = sentence.cite(&track.evidence.id);
             cites = true;
         }
-        Finding::RuledOut(if cites { sentence.claim() } else { self.cited(sentence) })
+        Finding::RuledOut(if cites { sentence.claim() } else { self.resting(sentence) })
     }
 
     /// A sentence that cites what the service was judged by first, so that it rests on something.
-    fn cited(&self, sentence: Sentence) -> DraftClaim {
+    pub(crate) fn resting(&self, sentence: Sentence) -> DraftClaim {
         let complaint = self.complaint().map(|c| &c.change.evidence.id);
         let any = crate::serving::complaint::LATENCIES.into_iter().find_map(|s| self.tracks.whole(s));
         match complaint.or(any.map(|t| &t.evidence.id)) {

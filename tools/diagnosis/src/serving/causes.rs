@@ -11,7 +11,9 @@ use crate::serving::change::Change;
 mod batching_inefficiency;
 mod clocks;
 mod cold_start;
+mod collective_hang;
 mod gpu_saturation;
+mod hardware;
 mod kv_cache_pressure;
 mod memory_leak;
 mod prefix_cache_loss;
@@ -45,6 +47,10 @@ pub(crate) const CHECKS: &[ServingCheck] = &[
     clocks::THERMAL,
     clocks::POWER,
     memory_leak::CHECK,
+    hardware::BUS,
+    hardware::LINK,
+    hardware::BOARD,
+    collective_hang::CHECK,
 ];
 
 /// What a check that holds says.

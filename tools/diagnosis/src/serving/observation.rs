@@ -50,6 +50,8 @@ pub struct ServingObservations<'a> {
     pub starts: Option<&'a Evidence>,
     /// Events: rows with fields `kind` and `body`; none when they were not read.
     pub events: Option<&'a Evidence>,
+    /// Kernel lines that name an Xid on the replicas' nodes: rows with the node as entity and field `body`; none when logs were not read.
+    pub logs: Option<&'a Evidence>,
     /// Versions: rows with field `version` and the first sample of each as time.
     pub versions: Option<&'a Evidence>,
 }

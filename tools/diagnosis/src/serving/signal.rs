@@ -96,6 +96,8 @@ signals! {
     Arrivals = Rate, "rate of arriving requests", 0.05, ["sglang_requests", "tgi_requests"];
     /// Requests per second that got a first token, or finished.
     Served = Computed, "request rate", 0.05, [];
+    /// Requests finished per second, however they ended.
+    Finished = Rate, "rate of finished requests", 0.05, ["requests_finished"];
     /// Requests given up per second.
     Aborted = Rate, "rate of aborted requests", 0.02, ["requests_aborted", "requests_finished"];
     /// Requests refused per second for coming too fast.
@@ -143,6 +145,7 @@ impl ServingSignal {
             | Self::Preemptions
             | Self::Arrivals
             | Self::Served
+            | Self::Finished
             | Self::Aborted
             | Self::Rejected
             | Self::SmActive => 2,

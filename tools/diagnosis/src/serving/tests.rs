@@ -48,8 +48,10 @@ fn every_cause_comes_back_with_a_claim() {
 fn a_surge_of_traffic_is_told_from_the_queue_it_makes() {
     let mut world = World::healthy(2);
     world.from(T0, S::Served, 1.6).from(T0, S::PromptTokens, 1.6).from(T0, S::Running, 2.0);
+    world.with(S::Finished, 2.7).from(T0, S::Finished, 1.5);
     world.to(T0, S::Waiting, 25.0).to(T0, S::QueueTime, 4.0).to(T0, S::FirstToken, 4.4);
     let judged = world.diagnose();
+    assert!(judged.0.causes[0].claims.iter().any(|claim| claim.text.contains("rate of finished requests")));
     assert_cause(&judged, "traffic_surge", &["chat"], Some(T0));
     assert_eq!((judged.status("queue_saturation"), judged.status("kv_cache_pressure")), ("supported", "ruled_out"));
 }
@@ -357,4 +359,93 @@ fn aborted_requests_without_latencies_say_too_little() {
     world.without(&[S::FirstToken, S::InterToken, S::RequestLatency, S::QueueTime, S::PrefillTime, S::FrontEnd]);
     let judged = world.diagnose();
     assert_eq!((judged.outcome(), judged.status("rate_limiting")), ("insufficient_data", "no_data"));
+}
+
+/// A replica is gone because its GPU is: the one that is left queues, and is not to blame.
+#[test]
+fn a_gpu_that_fell_off_below_a_replica_is_why_the_other_queues() {
+    let xid = "NVRM: Xid (PCI:0000:1b:00): 79, pid='<unknown>', name=<unknown>, GPU has fallen off the bus.";
+    let queueing = || {
+        let mut world = World::healthy(2);
+        world.lose(1, T0);
+        world.to(T0, S::Waiting, 40.0).to(T0, S::QueueTime, 6.0).to(T0, S::FirstToken, 6.3);
+        world
+    };
+    assert_eq!(queueing().diagnose().first().id, "queue_saturation");
+    let mut broken = queueing();
+    broken.kernel(T0, "inf-01", xid);
+    let judged = broken.diagnose();
+    assert_cause(&judged, "gpu_fell_off_bus", &["inf-01"], Some(T0));
+    assert_eq!(judged.status("nvlink_fault"), "ruled_out");
+    // Long before, or an application's own, it is no reason.
+    let mut old = queueing();
+    old.kernel(T0 - 60, "inf-01", xid).kernel(
+        T0,
+        "inf-01",
+        "NVRM: Xid (PCI:0000:1b:00): 31, pid=7, name=python3, Ch 08",
+    );
+    assert_eq!(old.diagnose().first().id, "queue_saturation");
+    let mut calm = World::healthy(2);
+    calm.kernel(T0, "inf-01", xid);
+    assert_no_fault(&calm.diagnose());
+}
+
+/// No token leaves, the batch stays, the GPUs spin.
+#[test]
+fn an_engine_that_stands_still_on_busy_gpus_hangs_in_a_collective() {
+    let halted = |busy: f64| {
+        let mut world = World::healthy(1);
+        world.with(S::GpuUtilization, 97.0).to(T0, S::GpuUtilization, busy);
+        world.to(T0, S::GenerationTokens, 0.0).to(T0, S::Served, 0.0).to(T0, S::Waiting, 120.0);
+        world.bend(S::FirstToken, |_, i, v| if i >= T0 { f64::NAN } else { v });
+        world.diagnose()
+    };
+    assert_cause(&halted(100.0), "collective_hang", &["chat"], Some(T0));
+    assert_eq!(halted(3.0).status("collective_hang"), "ruled_out");
+}
+
+/// One replica was started with a tenth of the cache: nothing changes on it, and it throws out what its peers keep.
+#[test]
+fn a_replica_with_less_cache_than_its_peers_is_told_by_them() {
+    let mut world = World::healthy(3);
+    world.bend(S::Preemptions, |r, _, v| if r == 1 { 0.6 } else { v });
+    world.bend(S::KvUsage, |r, _, v| if r == 1 { 0.97 } else { v });
+    world.bend(S::QueueTime, |r, i, v| if r == 1 { if i >= T0 { 6.0 } else { 2.0 } } else { v });
+    world.bend(S::FirstToken, |r, i, v| if r == 1 { if i >= T0 { 6.3 } else { 2.3 } } else { v });
+    assert_cause(&world.diagnose(), "kv_cache_pressure", &["chat/chat-1"], None);
+}
+
+/// The cache is full and tokens come late at once; the queue, and the first tokens behind it, take a quarter of an hour more.
+#[test]
+fn what_began_with_any_of_the_complaints_began_with_them() {
+    let mut world = World::healthy(2);
+    world.from(T0, S::InterToken, 1.7).to(T0, S::Preemptions, 1.4).to(T0, S::KvUsage, 0.97);
+    world.to(T0 + 12, S::Waiting, 22.0).to(T0 + 12, S::QueueTime, 9.0).to(T0 + 12, S::FirstToken, 9.3);
+    assert_cause(&world.diagnose(), "kv_cache_pressure", &["chat"], Some(T0));
+}
+
+/// A release trades first tokens for the others: what its front end seems to take longer is its schedule.
+#[test]
+fn a_release_that_makes_tokens_faster_and_the_first_one_late_is_no_busy_front_end() {
+    let traded = |recorded: bool| {
+        let mut world = World::healthy(1);
+        world.to(T0, S::FirstToken, 0.56).to(T0, S::FrontEnd, 0.29).from(T0, S::InterToken, 0.78);
+        if recorded {
+            world.event(T0 - 1, "deploy", "chat: engine rolled out");
+        }
+        world.diagnose()
+    };
+    assert_eq!(traded(true).first().id, "software_regression");
+    assert_eq!(traded(false).first().id, "tokenizer_bottleneck");
+}
+
+/// The front end lets requests through one by one: one waits in the engine, which is no queue that holds seventeen seconds.
+#[test]
+fn a_queue_of_one_holds_no_delay_of_many_seconds() {
+    let mut world = World::healthy(1);
+    world.to(T0, S::FirstToken, 17.0).to(T0, S::FrontEnd, 16.5).to(T0, S::QueueTime, 0.08);
+    world.to(T0, S::Waiting, 2.6).to(T0, S::Running, 10.0);
+    let judged = world.diagnose();
+    assert_cause(&judged, "tokenizer_bottleneck", &["chat"], Some(T0));
+    assert_eq!((judged.status("batching_inefficiency"), judged.status("queue_saturation")), ("ruled_out", "ruled_out"));
 }

@@ -24,6 +24,7 @@ pub(crate) struct World {
     values: BTreeMap<S, f64>,
     bends: Vec<(S, Bend)>,
     events: Option<Vec<(i64, &'static str, &'static str)>>,
+    kernel: Option<Vec<(i64, &'static str, &'static str)>>,
     starts: Vec<(usize, i64)>,
     born: BTreeMap<usize, i64>,
     lost: BTreeMap<usize, i64>,
@@ -65,10 +66,17 @@ impl World {
             values: BTreeMap::from(values),
             bends: Vec::new(),
             events: Some(Vec::new()),
+            kernel: Some(Vec::new()),
             starts: Vec::new(),
             born: BTreeMap::new(),
             lost: BTreeMap::new(),
         }
+    }
+
+    /// A line of a node's kernel.
+    pub(crate) fn kernel(&mut self, minute: i64, node: &'static str, body: &'static str) -> &mut Self {
+        self.kernel.get_or_insert_default().push((minute, node, body));
+        self
     }
 
     /// From `minute` on a signal is `factor` times its level.
@@ -130,12 +138,9 @@ impl World {
         let level = *self.values.get(&signal)?;
         let place = usize::try_from(minute - PAST).unwrap();
         let wobble = 1.0 + 0.06 * noise(replica, signal.words().len(), place);
-        Some(
-            self.bends
-                .iter()
-                .filter(|(s, _)| *s == signal)
-                .fold(level * wobble, |v, (_, bend)| bend(replica, minute, v)),
-        )
+        let bends = self.bends.iter().filter(|(s, _)| *s == signal);
+        // No number is no sample.
+        Some(bends.fold(level * wobble, |v, (_, bend)| bend(replica, minute, v))).filter(|value| value.is_finite())
     }
 
     fn series(&self, signal: S, grain: Grain, span: Span) -> Vec<Series> {
@@ -196,6 +201,18 @@ impl World {
                 ..EvidenceRow::default()
             })
             .collect();
+        let mut kernel = blank(all.len() + 3, "logs");
+        kernel.rows = self
+            .kernel
+            .iter()
+            .flatten()
+            .map(|(minute, node, body)| EvidenceRow {
+                entity: Entity::from([("node".to_owned(), (*node).to_owned())]),
+                time: Some(at(*minute)),
+                fields: [("body".to_owned(), (*body).to_owned())].into(),
+                ..EvidenceRow::default()
+            })
+            .collect();
         let observations = ServingObservations {
             service: Component::from([("service".to_owned(), "chat".to_owned())]),
             window: TimeRange::new(at(WINDOW), at(NEAR)).unwrap(),
@@ -210,10 +227,11 @@ impl World {
                 .collect(),
             starts: Some(&starts),
             events: self.events.as_ref().map(|_| &events),
+            logs: self.kernel.as_ref().map(|_| &kernel),
             versions: None,
         };
         let diagnosis = crate::serving::diagnose_serving(&observations);
-        let evidence: Vec<&Evidence> = all.iter().map(|(_, e)| e).chain([&starts, &events]).collect();
+        let evidence: Vec<&Evidence> = all.iter().map(|(_, e)| e).chain([&starts, &events, &kernel]).collect();
         for claim in claims(&diagnosis) {
             check(claim, &evidence);
         }

@@ -1,6 +1,6 @@
 //! From what was fetched to the observations of a service, with the evidence they rest on.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 use sightline_diagnosis::{Grain, How, ServingObservations, ServingObserved, ServingSignal, Span};
@@ -25,12 +25,18 @@ enum Piece {
     Starts(Evidence),
     Versions(Evidence),
     Events(Evidence),
+    Kernel(Evidence),
 }
 
 impl Piece {
     fn evidence(&self) -> &Evidence {
         match self {
-            Self::Known(e) | Self::Series(_, _, _, e) | Self::Starts(e) | Self::Versions(e) | Self::Events(e) => e,
+            Self::Known(e)
+            | Self::Series(_, _, _, e)
+            | Self::Starts(e)
+            | Self::Versions(e)
+            | Self::Events(e)
+            | Self::Kernel(e) => e,
         }
     }
 }
@@ -132,7 +138,12 @@ impl CaseFile {
     fn find(&self, signal: ServingSignal, grain: Grain, span: Span) -> Option<&Evidence> {
         self.pieces.iter().find_map(|piece| match piece {
             Piece::Series(s, g, p, e) if (*s, *g, *p) == (signal, grain, span) => Some(e),
-            Piece::Series(..) | Piece::Known(_) | Piece::Starts(_) | Piece::Versions(_) | Piece::Events(_) => None,
+            Piece::Series(..)
+            | Piece::Known(_)
+            | Piece::Starts(_)
+            | Piece::Versions(_)
+            | Piece::Events(_)
+            | Piece::Kernel(_) => None,
         })
     }
 
@@ -231,6 +242,15 @@ impl CaseFile {
                     }
                     self.pieces.push(Piece::Events(found));
                 }
+                (Dataset::Logs, Shape::Rows { .. }) => {
+                    if let Some(nodes) = nodes(inventory, fetched)? {
+                        let mut rows = list_rows(one)?;
+                        rows.retain(|row| row.entity.get("node").is_some_and(|node| nodes.contains(node)));
+                        let found = evidence(one, NAME, self.next(), Content::Rows(rows));
+                        self.pieces.push(Piece::Kernel(found));
+                    }
+                }
+                (Dataset::Metrics, Shape::Distinct { of, .. }) if of.as_slice() == [Dim::Node] => {}
                 (Dataset::Metrics, Shape::Distinct { .. }) => {
                     let rows = versions(&distinct_rows(one)?);
                     if rows.len() > 1 {
@@ -252,6 +272,7 @@ impl CaseFile {
             observed: Vec::new(),
             starts: None,
             events: None,
+            logs: None,
             versions: None,
         };
         for piece in &self.pieces {
@@ -263,6 +284,7 @@ impl CaseFile {
                 Piece::Starts(evidence) => observations.starts = Some(evidence),
                 Piece::Versions(evidence) => observations.versions = Some(evidence),
                 Piece::Events(evidence) => observations.events = Some(evidence),
+                Piece::Kernel(evidence) => observations.logs = Some(evidence),
                 Piece::Known(_) => {}
             }
         }
@@ -278,6 +300,17 @@ impl CaseFile {
     pub(super) fn evidence(&self) -> Vec<Evidence> {
         self.pieces.iter().map(|p| p.evidence().clone()).collect()
     }
+}
+
+/// The nodes that the replicas run on, by their own rows and by those of their pods; none when nothing tells.
+fn nodes(inventory: &Inventory, fetched: &[Fetched]) -> Result<Option<BTreeSet<String>>, ToolError> {
+    let mut nodes = inventory.replicas.nodes.clone();
+    let is_list =
+        |f: &&Fetched| matches!(&f.query.query().shape, Shape::Distinct { of, .. } if of.as_slice() == [Dim::Node]);
+    for one in fetched.iter().filter(|f| f.round == 1).filter(is_list) {
+        nodes.extend(distinct_rows(one)?.into_iter().filter_map(|row| row.entity.get("node").cloned()));
+    }
+    Ok((!nodes.is_empty()).then_some(nodes))
 }
 
 /// The service as one, and its replicas apart.

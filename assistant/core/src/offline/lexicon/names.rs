@@ -74,6 +74,9 @@ pub(in crate::offline) const SERVICE: &[&str] = &[
     "users",
 ];
 
+/// Statistics that only what answers requests is spoken of in, where one of them moved.
+pub(in crate::offline) const PERCENTILES: &[&str] = &["p50", "p90", "p95", "p99", "rps", "qps"];
+
 /// A place in a cluster, asked for rather than named.
 pub(in crate::offline) const PLACES: &[&str] =
     &["gpu", "gpus", "which gpu", "node", "nodes", "which node", "host", "hosts", "machine", "machines", "cluster"];
@@ -86,6 +89,9 @@ pub(in crate::offline) const LEADS: &[&str] = &[
     "slows down",
     "slowing down",
     "slowed down",
+    "break",
+    "broke",
+    "breaking",
     "is",
     "was",
     "are",

@@ -8,7 +8,7 @@ use super::super::words::Word;
 
 /// A clock time at that place and how many words it takes, with the zone behind it: `15:00`, `3pm`, `3 pm`, `3:30pm`, `noon`, `02:58 UTC`.
 pub(super) fn clock_time(words: &[Word<'_>], place: usize) -> Option<(Time, usize)> {
-    let word = words.get(place)?.folded.as_str();
+    let word = roughly(words.get(place)?);
     let alone = |time: Time| {
         let zone_words = usize::from(words.get(place + 1).is_some_and(|word| zone(word.typed).is_some()));
         (time, 1 + zone_words)
@@ -43,6 +43,25 @@ pub(super) fn clock_time(words: &[Word<'_>], place: usize) -> Option<(Time, usiz
     let zone_words = usize::from(words.get(place + words_used).is_some_and(|word| zone(word.typed).is_some()));
     Some((Time::new(hour, minute, 0, 0).ok()?, words_used + zone_words))
 }
+
+/// A time without the sign that it is rough: `~14:50`, `7ish`.
+fn roughly<'w>(word: &'w Word<'_>) -> &'w str {
+    let word = word.folded.trim_start_matches('~');
+    word.strip_suffix("ish").unwrap_or(word)
+}
+
+/// An hour that stands alone, as in `since 7`; none of `after 3 days`, which is a length.
+pub(super) fn hour_alone(words: &[Word<'_>], place: usize) -> Option<i8> {
+    let hour: i8 = roughly(words.get(place)?).parse().ok().filter(|hour| (0..24).contains(hour))?;
+    let next = words.get(place + 1).map(|word| word.folded.trim_end_matches('s'));
+    let counts = next.is_some_and(|next| NOT_AFTER_AN_HOUR.contains(&next));
+    (!counts).then_some(hour)
+}
+
+/// What is counted, and so makes no hour of the number before it.
+const NOT_AFTER_AN_HOUR: [&str; 15] = [
+    "second", "minute", "min", "hour", "hr", "h", "day", "week", "month", "step", "epoch", "run", "job", "node", "gpu",
+];
 
 /// A zone as it is written behind a clock time: `UTC`, or an IANA name. Abbreviations like CST are three zones in three countries, so they
 /// are none.

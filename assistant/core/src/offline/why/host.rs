@@ -9,16 +9,31 @@ use super::super::draft;
 use super::super::plan::{finish, from_call, output};
 use super::super::reading::Reading;
 use super::names::names;
-use super::{job, looked_up, named_window, window};
+use super::{doubt, job, looked_up, named_window, window};
 use crate::ports::{Ask, Draft, Gathered, ToolCall, Turn};
 
 /// So many jobs are looked into: those that were seen last.
 const MAX_JOBS: usize = 4;
 
+/// The reading with what it calls by a name alone taken for a node, where nothing but a node goes by that name.
+pub(super) fn named_so(reading: &Reading, gathered: &[Gathered]) -> Option<Reading> {
+    let written = reading.subject.as_deref()?;
+    let found = looked_up(gathered, "node", true)?.ok()?;
+    let node = names(found, "node").into_iter().find(|name| name.eq_ignore_ascii_case(written))?;
+    let mut named = reading.clone();
+    named.named.push(("node", node));
+    Some(named)
+}
+
+/// The same, once its jobs have been looked for: then the question is on this way already.
+pub(super) fn goes_on(reading: &Reading, gathered: &[Gathered]) -> Option<Reading> {
+    looked_up(gathered, "job", false).and_then(|_| named_so(reading, gathered))
+}
+
 pub(super) fn next(ask: &Ask, zone: &TimeZone, reading: &Reading, gathered: &[Gathered]) -> Turn {
     let Some((range, asked)) = window(ask, zone, reading) else { return finish(draft::cannot_yet()) };
     if gathered.iter().any(|g| g.call.tool == "job_correlation") {
-        return judged(reading, asked, gathered);
+        return judged(ask, reading, asked, gathered);
     }
     if let Some(result) = output(gathered, "search_logs") {
         return from_call(result, Some(asked));
@@ -60,7 +75,7 @@ fn filters(reading: &Reading, dims: &[&str]) -> Vec<Value> {
 }
 
 /// Of the jobs that ran there, the one whose cause lies there; else the first that ran there at all.
-fn judged(reading: &Reading, asked: AskedRange, gathered: &[Gathered]) -> Turn {
+fn judged(ask: &Ask, reading: &Reading, asked: AskedRange, gathered: &[Gathered]) -> Turn {
     let of_jobs = gathered.iter().filter(|g| g.call.tool == "job_correlation");
     let outputs: Vec<&ToolOutput> = of_jobs.clone().filter_map(|g| g.outcome.as_ref().ok()).collect();
     let blamed = |output: &&&ToolOutput| {
@@ -73,7 +88,7 @@ fn judged(reading: &Reading, asked: AskedRange, gathered: &[Gathered]) -> Turn {
         series.chain(rows).any(|entity| is_there(entity, reading))
     };
     if let Some(output) = outputs.iter().find(blamed).or_else(|| outputs.iter().find(touched)) {
-        return finish(draft::from_output(output, Some(asked)));
+        return finish(doubt::answered(ask, draft::from_output(output, Some(asked))));
     }
     if let (true, Some(failed)) = (outputs.is_empty(), of_jobs.clone().find_map(|g| g.outcome.as_ref().err())) {
         return finish(draft::call_failed(&failed.for_people, Some(asked)));

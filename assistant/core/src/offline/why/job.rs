@@ -23,10 +23,7 @@ pub(super) fn next(ask: &Ask, zone: &TimeZone, reading: &Reading, gathered: &[Ga
     let named = named_window(ask, zone, reading);
     if let Some(result) = output(gathered, "job_correlation") {
         let time_range = named.map(|(_, asked)| asked).or_else(|| job_span(result.ok(), zone));
-        return match from_call(result, time_range) {
-            Turn::Draft(draft) => finish(doubt::answered(ask, *draft)),
-            calls @ Turn::Calls(_) => calls,
-        };
+        return doubt::told(ask, from_call(result, time_range));
     }
     match looked_up(gathered, "job", reading.job.is_some()) {
         None => Turn::Calls(vec![look_up(ask, reading.job.as_deref())]),

@@ -9,9 +9,9 @@ use sightline_tools::ToolOutput;
 use super::super::draft;
 use super::super::plan::{MAX_CHOICES, call, finish, from_call, output};
 use super::super::reading::{Reading, Subject};
-use super::super::words::words;
+use super::super::words::{Word, words};
 use super::names::{meant, names};
-use super::{job, looked_up, named_window, window};
+use super::{doubt, host, job, looked_up, named_window, window};
 use crate::ports::{Ask, Draft, Gathered, ToolCall, Turn};
 
 /// How far before the window a name is looked for that nothing in the window has: as far back as a service's past is read.
@@ -22,7 +22,8 @@ const KINDS: [&str; 2] = ["service", "model"];
 
 pub(super) fn next(ask: &Ask, zone: &TimeZone, reading: &Reading, subject: Subject, gathered: &[Gathered]) -> Turn {
     if let Some(result) = output(gathered, "job_correlation") {
-        return from_call(result, named_window(ask, zone, reading).map(|(_, asked)| asked));
+        let turn = from_call(result, named_window(ask, zone, reading).map(|(_, asked)| asked));
+        return doubt::told(ask, turn);
     }
     let Some((range, asked)) = window(ask, zone, reading) else { return finish(draft::cannot_yet()) };
     if let Some(result) = output(gathered, "service_correlation") {
@@ -51,10 +52,21 @@ pub(super) fn next(ask: &Ask, zone: &TimeZone, reading: &Reading, subject: Subje
         let named = named_window(ask, zone, reading).map(|(range, _)| range);
         return call("job_correlation", job::arguments(job, named));
     }
+    if let (Subject::Anything, Some(reading)) = (subject, host::named_so(reading, gathered)) {
+        return host::next(ask, zone, &reading, gathered);
+    }
     // Engines are looked at one by one; of other services the one that users see is found by who calls whom.
     let all = models.is_none_or(|found| names(found, "model").is_empty());
     match (written, known.as_slice()) {
-        (Some(written), _) => by_name(ask, written, range, asked, gathered, &known, all && !reading.is_subject_named()),
+        (Some(written), _) => {
+            let whole = match names(found, "service").as_slice() {
+                _ if reading.is_subject_named() || known.is_empty() => Whole::Unknown,
+                _ if all => Whole::All,
+                [only] => Whole::Only(only.clone()),
+                _ => Whole::Several,
+            };
+            by_name(ask, written, range, asked, gathered, &known, whole)
+        }
         (None, [only]) => correlate(Some(only), range),
         (None, [_, ..]) if all => correlate(None, range),
         (None, []) => finish(Draft { time_range: Some(asked), ..draft::plain(Outcome::InsufficientData, NONE) }),
@@ -77,6 +89,10 @@ fn first_calls(
     if let (Subject::Anything, Some(name), true) = (subject, &reading.subject, is_new) {
         calls.push(job::look_up(ask, Some(name)));
     }
+    // `the GPUs on a100-62 look frozen`: a machine's name stands in a question without the word `node` as well.
+    if let (Subject::Anything, Some(name)) = (subject, &reading.subject) {
+        calls.push(look_up("node", Some(name), range.from(), range));
+    }
     calls
 }
 
@@ -96,6 +112,18 @@ fn correlate(name: Option<&str>, range: TimeRange) -> Turn {
     call("service_correlation", arguments)
 }
 
+/// What a word is taken for that names nothing recorded, and is written as any word is (`why is the llm api slow`).
+enum Whole {
+    /// All services at once.
+    All,
+    /// The only service there is.
+    Only(String),
+    /// One of several inference services, which are looked at one by one.
+    Several,
+    /// Nothing: the word was said to be a name, or nothing is recorded.
+    Unknown,
+}
+
 /// Nothing in the window goes by the name that was written: it is looked for in the days before, and near names are offered.
 fn by_name(
     ask: &Ask,
@@ -104,7 +132,7 @@ fn by_name(
     asked: AskedRange,
     gathered: &[Gathered],
     known: &[String],
-    all: bool,
+    whole: Whole,
 ) -> Turn {
     let from = range.from().checked_sub(PAST).unwrap_or(range.from());
     let searched: Vec<Option<Result<&ToolOutput, &str>>> =
@@ -120,8 +148,13 @@ fn by_name(
         return correlate(Some(name), range);
     }
     // `Online Boutique is slow`: an ordinary word that names nothing that is recorded is the name of the whole, if anything's.
-    if near.is_empty() && all && !known.is_empty() && is_plain_word(written) {
-        return correlate(None, range);
+    if near.is_empty() && is_plain_word(written) && means_the_whole(&words(&ask.text), written) {
+        match whole {
+            Whole::All => return correlate(None, range),
+            Whole::Only(service) => return correlate(Some(&service), range),
+            Whole::Several => return finish(which(ask, Some(written), known)),
+            Whole::Unknown => {}
+        }
     }
     if near.is_empty() {
         let sentence =
@@ -156,6 +189,16 @@ fn with_note(reading: &Reading, gathered: &[Gathered], result: Result<&ToolOutpu
 /// Whether a word is written as any word is: nobody writes `chat-v2`, `PetSite` or `80609` but for a name.
 fn is_plain_word(word: &str) -> bool {
     word.chars().all(char::is_alphabetic) && !word.chars().skip(1).any(char::is_uppercase)
+}
+
+/// Whether a word that is no service's name speaks of all that there is: a brand (`Online Boutique is slow`), or a thing with an article (`the llm
+/// api`, `our shop`). A bare word (`why is recommender slow`) is the name of something that is not there.
+fn means_the_whole(words: &[Word<'_>], written: &str) -> bool {
+    const ARTICLES: [&str; 6] = ["the", "our", "my", "your", "this", "that"];
+    let place = words.iter().position(|word| word.typed == written);
+    let before = place.and_then(|place| place.checked_sub(1)).and_then(|place| words.get(place));
+    written.chars().next().is_some_and(char::is_uppercase)
+        || before.is_some_and(|word| ARTICLES.contains(&word.folded.as_str()))
 }
 
 fn which(ask: &Ask, written: Option<&str>, names: &[String]) -> Draft {

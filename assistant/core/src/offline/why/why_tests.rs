@@ -155,7 +155,7 @@ fn a_bare_name_is_a_service_or_else_a_job() {
     let text = "what is wrong with 80609?";
     let first = calls(turn(text, &[]));
     let kinds: Vec<&str> = first.iter().map(|call| call.arguments["kind"].as_str().unwrap()).collect();
-    assert_eq!(kinds, ["service", "model", "job"]);
+    assert_eq!(kinds, ["service", "model", "job", "node"]);
     let job = [
         found(&first[0], "service", &["chat"]),
         found(&first[1], "model", &[]),
@@ -169,7 +169,7 @@ fn a_bare_name_is_a_service_or_else_a_job() {
     assert_eq!(first[0].arguments["kind"], "job");
     let none = vec![found(&first[0], "job", &[])];
     let second = calls(turn(text, &none));
-    assert_eq!(second.len(), 2, "{second:?}");
+    assert_eq!(second.len(), 3, "{second:?}");
     let there = [none, vec![found(&second[0], "service", &[]), found(&second[1], "model", &["llama-70b"])]].concat();
     assert_eq!(calls(turn(text, &there))[0].tool, "service_correlation");
 }
@@ -227,4 +227,48 @@ fn a_job_asked_about_since_an_instant_is_looked_at_from_shortly_before_it() {
     let first = calls(turn(text, &[]));
     let next = calls(turn(text, &[found(&first[0], "job", &["J123"])]));
     assert_eq!(next[0].arguments, json!({ "job": "J123" }), "the job's own time");
+}
+
+#[test]
+fn a_name_that_is_a_nodes_is_asked_about_as_the_node() {
+    let text = "gpus on a100-62 look frozen, whats up";
+    let first = calls(turn(text, &[]));
+    let answered = |call: &ToolCall| match call.arguments["kind"].as_str().unwrap() {
+        "node" => found(call, "node", &["a100-62"]),
+        kind => found(call, if kind == "model" { "model" } else { "service" }, &[]),
+    };
+    let mut gathered: Vec<Gathered> = first.iter().map(answered).collect();
+    let jobs = calls(turn(text, &gathered));
+    assert_eq!((jobs[0].tool.as_str(), &jobs[0].arguments["kind"]), ("find_entities", &json!("job")));
+    gathered.push(found(&jobs[0], "job", &["J1"]));
+    let next = calls(turn(text, &gathered));
+    assert_eq!((next[0].tool.as_str(), &next[0].arguments["job"]), ("job_correlation", &json!("J1")));
+    let mut there = found(&next[0], "node", &["a100-62"]);
+    if let Ok(output) = &mut there.outcome {
+        output.outcome = Some(Outcome::NoFault);
+    }
+    gathered.push(there);
+    assert_eq!(draft(turn(text, &gathered)).outcome, Some(Outcome::NoFault));
+}
+
+#[test]
+fn a_word_that_names_nothing_means_the_only_engine_and_asks_which_of_several() {
+    let text = "why is the llm api slow";
+    let searched = |services: &[&str]| {
+        let gathered = listed(text, services, &["llama-70b"]);
+        let searches = calls(turn(text, &gathered));
+        [gathered, searches.iter().map(|call| found(call, "service", &[])).collect()].concat()
+    };
+    let next = calls(turn(text, &searched(&["chat-api"])));
+    assert_eq!((next[0].tool.as_str(), &next[0].arguments["service"]), ("service_correlation", &json!("chat-api")));
+    assert_eq!(draft(turn(text, &searched(&["chat-api", "code-api"]))).outcome, Some(Outcome::Clarify));
+}
+
+#[test]
+fn a_bare_word_that_names_nothing_is_the_name_of_something_that_is_not_there() {
+    let text = "why is recommender slow?";
+    let gathered = listed(text, &["checkout", "cart"], &[]);
+    let searches = calls(turn(text, &gathered));
+    let found = searches.iter().map(|call| found(call, "service", &[])).collect();
+    assert_eq!(draft(turn(text, &[gathered, found].concat())).outcome, Some(Outcome::InsufficientData));
 }

@@ -19,6 +19,9 @@ pub(crate) const CHECK: ServingCheck = ServingCheck { id: "batching_inefficiency
 /// So many must wait for a small batch to be a fault.
 const WAITS: f64 = 1.0;
 
+/// The share of the delay that what waits must hold for the batch to be why.
+const HELD: f64 = 0.25;
+
 /// The largest batch while requests wait, as a share of the largest before, that speaks of a lower limit.
 const CAPPED: f64 = 0.75;
 
@@ -37,6 +40,9 @@ fn assess(case: &Case<'_>) -> Finding {
     }
     if case.complaint().is_none() {
         return case.ruled_out("nothing is slower than usual", &[S::Running, S::Waiting]);
+    }
+    if !case.queue_holds(HELD) {
+        return case.ruled_out("the few requests that wait do not hold the delay", &[S::Waiting]);
     }
     if !case.gone().is_empty() {
         return case.ruled_out("fewer requests run because there are fewer replicas", &[S::Running]);

@@ -25,6 +25,12 @@ const PEAK: f64 = 0.95;
 /// Preemptions per request above which work is done twice to an extent that users notice; 0.074 was measured on a healthy service.
 const UNHEALTHY: f64 = 0.1;
 
+/// What a full cache is called.
+const FULL_WORDS: &str = "it is nearly full";
+
+/// A replica that throws out this many times what its peers do has less cache than they have, whatever its past was like.
+const TIMES_PEERS: f64 = 10.0;
+
 /// More requests than this many times the usual explain a full cache by themselves.
 const SURGE: f64 = 0.5;
 
@@ -48,6 +54,13 @@ fn assess(case: &Case<'_>) -> Finding {
         (Some(change), _) if heavy => change,
         (_, Some(change)) => change,
         (_, None) => {
+            if let Some(found) = beside_its_peers(case).filter(|_| share.is_some() && heavy) {
+                return full_from_the_start(
+                    case,
+                    found,
+                    bounded(track, case.focus(), Relation::AtLeast, usage.min(FULL), FULL_WORDS),
+                );
+            }
             return case.ruled_out(
                 "the KV cache is nearly full, but few requests are thrown out and none has to wait for it",
                 &[S::KvUsage, S::Preemptions, S::Waiting],
@@ -56,7 +69,7 @@ fn assess(case: &Case<'_>) -> Finding {
     };
     let proven = main.signal == S::Preemptions && case.rise(S::Served, SURGE).is_none();
     let mut found = Found::by(case, main, if proven { Strength::Proof } else { Strength::Pattern });
-    found.claims.push(bounded(track, case.focus(), Relation::AtLeast, usage.min(FULL), "it is nearly full"));
+    found.claims.push(bounded(track, case.focus(), Relation::AtLeast, usage.min(FULL), FULL_WORDS));
     if let Some(rise) = case.rise(S::KvUsage, MIN_CHANGE) {
         found.claims.push(changed(&rise).claim());
     }
@@ -64,6 +77,32 @@ fn assess(case: &Case<'_>) -> Finding {
     if let Some(slower) = case.rise(S::InterToken, MIN_CHANGE) {
         found.claims.push(changed(&slower).claim());
     }
+    found.finding(case)
+}
+
+/// The rate of preemptions of the replica that is complained about, where its peers hardly have any: nothing changed on it, it was started
+/// so.
+fn beside_its_peers(case: &Case<'_>) -> Option<DraftClaim> {
+    let (track, focus) = (case.subject().and_then(|_| case.track(S::Preemptions))?, case.focus());
+    let of_peers = case.tracks.parts(S::Preemptions).iter().filter(|t| t.entity != track.entity);
+    let others: Vec<f64> = of_peers.filter_map(|t| t.median(focus)).collect();
+    let (own, usual) = (track.median(focus)?, sightline_analysis::median(&others)?);
+    let (left, right) = (
+        track.fact(Stat::Median, focus),
+        crate::sentence::peers(track.evidence, track.entity, Stat::Median, Some(focus)),
+    );
+    (own > 0.0 && own >= TIMES_PEERS * usual).then(|| {
+        Sentence::new("Requests are thrown out of its batch {own}, and {usual} on the other replicas: it has less cache than they have.")
+            .number("own", left.clone(), S::Preemptions.decimals(), track.evidence.unit)
+            .number("usual", right.clone(), S::Preemptions.decimals(), track.evidence.unit)
+            .holds(left, Relation::Above, right)
+            .claim()
+    })
+}
+
+fn full_from_the_start(case: &Case<'_>, why: DraftClaim, usage: DraftClaim) -> Finding {
+    let components = case.components();
+    let found = Found { strength: Strength::Proof, onset: None, magnitude: 1.0, components, why, claims: vec![usage] };
     found.finding(case)
 }
 

@@ -27,7 +27,7 @@ fn assess(case: &Case<'_>) -> Finding {
     if case.track(S::Waiting).is_none() && case.track(S::QueueTime).is_none() {
         return case.no_data(&[S::Waiting, S::QueueTime]);
     }
-    let waiting = case.rise(S::Waiting, MIN_CHANGE);
+    let waiting = case.rise(S::Waiting, MIN_CHANGE).filter(|_| case.queue_holds(SHARE));
     let queue = case.rise(S::QueueTime, MIN_LATENCY);
     // Where the whole request is what is worst, its delay is the measure: a few hundredths in the queue do not make an answer late.
     let is_of_answers = case.complaint().is_some_and(|c| matches!(c.change.signal, S::InterToken | S::RequestLatency));

@@ -23,6 +23,11 @@ const BEFORE_MS: i64 = 900_000;
 /// Clocks differ, and a record is written when a roll-out ends as often as when it begins.
 const AFTER_MS: i64 = 300_000;
 
+/// Whether a new version was recorded when the service became slower.
+pub(super) fn is_recorded(case: &Case<'_>) -> bool {
+    matches!(software(case), Finding::Supported(_))
+}
+
 fn software(case: &Case<'_>) -> Finding {
     assess(case, &["deploy", "release", "upgrade", "rollout"], "no new version was recorded when it began")
 }

@@ -16,6 +16,9 @@ pub(crate) const CHECK: ServingCheck = ServingCheck { id: "tokenizer_bottleneck"
 /// The share of the delay that must lie outside queue and prefill.
 const SHARE: f64 = 0.5;
 
+/// Tokens that follow each other this much faster are a change of the engine: under a steady load they scatter by a few percent.
+const TRADED: f64 = 0.1;
+
 fn assess(case: &Case<'_>) -> Finding {
     if let Some(slower) = case.rise(S::TokenizeTime, MIN_LATENCY).filter(|_| case.complaint().is_some()) {
         return Found::by(case, &slower, Strength::Proof).finding(case);
@@ -36,11 +39,16 @@ fn assess(case: &Case<'_>) -> Finding {
     let Some(change) = most else {
         return case.ruled_out("the delay lies in queue or prefill", &[S::FrontEnd, S::QueueTime, S::PrefillTime]);
     };
-    if case.rise(S::Waiting, MIN_CHANGE).is_some() {
+    if case.rise(S::Waiting, MIN_CHANGE).is_some() && case.queue_holds(SHARE) {
         return case.ruled_out("a growing queue holds the delay; its requests have not finished yet", &[S::Waiting]);
     }
-    let mut found = Found::by(case, &change, Strength::Pattern);
+    // A release that trades the first token for the others (chunked prefill, vLLM issue 14845) leaves the same remainder; a front end
+    // without CPU makes no token come faster.
+    let faster = case.fall(S::InterToken, TRADED);
+    let traded = faster.is_some() && super::release::is_recorded(case);
+    let mut found = Found::by(case, &change, if traded { Strength::Hint } else { Strength::Pattern });
     found.claims.push(changed(late).claim());
+    found.claims.extend(faster.filter(|_| traded).map(|c| changed(&c).claim()));
     for signal in [S::QueueTime, S::PrefillTime, S::Waiting] {
         if let Some(track) = case.track(signal).filter(|t| t.count(case.focus()) > 0) {
             found.claims.push(level(track, case.focus()).claim());

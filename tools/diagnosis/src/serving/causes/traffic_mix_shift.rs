@@ -26,6 +26,8 @@ fn assess(case: &Case<'_>) -> Finding {
     }
     let mut found = Found::by(case, main, Strength::Pattern);
     found.claims.extend(longer.iter().skip(1).map(|c| changed(c).claim()));
-    found.claims.extend(case.rise(S::PromptTokens, MIN_CHANGE).map(|c| changed(&c).claim()));
+    for signal in [S::PromptTokens, S::GenerationTokens] {
+        found.claims.extend(case.rise(signal, MIN_CHANGE).map(|c| changed(&c).claim()));
+    }
     found.finding(case)
 }

@@ -25,7 +25,8 @@ fn assess(case: &Case<'_>) -> Finding {
         return case.ruled_out("there were more requests, but nothing is slower than usual", &[signal]);
     }
     let mut found = Found::by(case, &more, Strength::Pattern);
-    for signal in [S::Waiting, S::Running] {
+    // That requests came is seen by what got a first token; that they are real load, by what was finished.
+    for signal in [S::Finished, S::Waiting, S::Running] {
         found.claims.extend(case.rise(signal, MIN_CHANGE).map(|c| changed(&c).claim()));
     }
     found.finding(case)
