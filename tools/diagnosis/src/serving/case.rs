@@ -253,9 +253,8 @@ impl<'a> Case<'a> {
             let apart = (onset.as_millisecond() - change.onset.as_ref()?.at.as_millisecond()).abs();
             Some(apart <= COINCIDENCE_MS.max(3 * change.step_ms))
         };
-        let known: Vec<bool> = self.complaints.worse.iter().filter_map(|c| together(&c.change)).collect();
         self.complaint()?.change.onset.as_ref()?;
-        Some(known.into_iter().any(|together| together))
+        Some(self.complaints.worse.iter().filter_map(|c| together(&c.change)).any(|together| together))
     }
 
     /// "Not judged: …": the finding of a check whose signals are missing.

@@ -27,10 +27,7 @@ pub(super) fn named_so(reading: &Reading, gathered: &[Gathered]) -> Option<Readi
 
 /// The same, once its jobs have been looked for: then the question is on this way already.
 pub(super) fn goes_on(reading: &Reading, gathered: &[Gathered]) -> Option<Reading> {
-    if looked_up(gathered, "job", false).is_none() {
-        return None;
-    }
-    named_so(reading, gathered)
+    looked_up(gathered, "job", false).and_then(|_| named_so(reading, gathered))
 }
 
 pub(super) fn next(ask: &Ask, zone: &TimeZone, reading: &Reading, gathered: &[Gathered]) -> Turn {

@@ -4,7 +4,7 @@
 //! out: no such line. Traps: an application's own Xid ends an engine too and is nobody's hardware; clean-ups (45) follow from others;
 //! the replica that is left is the one that queues, and is not the one that broke.
 
-use sightline_model::{Component, Entity};
+use sightline_model::Entity;
 
 use crate::cause::{Finding, Strength};
 use crate::sentence::Sentence;
@@ -81,7 +81,7 @@ fn assess(case: &Case<'_>, is_kind: impl Fn(&XidInfo) -> bool) -> Finding {
         onset: Some(at),
         // It is what everything else follows from.
         magnitude: 20.0,
-        components: vec![Component::from_iter(place.clone())],
+        components: vec![place.clone()],
         why: Sentence::new(&text).entity(logs, &place).row_time("at", logs, first).claim(),
         claims: claims.collect(),
     };
