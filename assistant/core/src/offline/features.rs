@@ -1,7 +1,5 @@
 //! What rules may ask for besides word lists: what the marks of a question come to.
 
-use sightline_query::Catalogue;
-
 use super::classify::{Features, of_words};
 use super::lexicon::Lexicon;
 use super::limits::Limit;
@@ -16,7 +14,6 @@ pub(super) fn features(
     reading: &Reading,
     about: Option<Subject>,
     lexicon: &Lexicon,
-    catalogue: &Catalogue,
 ) -> Features<'static> {
     let mut features = of_words(words, lexicon);
     let mut add = |name: &'static str, holds: bool| {
@@ -30,7 +27,7 @@ pub(super) fn features(
     let joined = reading.subject.as_deref().is_some_and(subject::is_joined_name);
     let symptom = subject::is_symptom(words, lexicon);
     let ranks_by = lexicon.stands_for.ranks_by.keys().any(|word| find(words, word).is_some());
-    let ranks = (lexicon.what.most.any(words) || lexicon.what.least.any(words) || ranked_first(words, lexicon))
+    let ranks = (lexicon.what.most.any(words) || lexicon.what.least.any(words) || ranked_first(words))
         && !(joined && lexicon.unwell.seeks.any(words) && !has_metric);
     add("metric", has_metric);
     add("metric_named", written_metric);
@@ -39,7 +36,7 @@ pub(super) fn features(
     add("limit_on_other", reading.limits.iter().any(|limit| is_of_things(limit, words)));
     add("ranks", ranks || ranks_by);
     add("ranks_by_word", ranks_by && !lexicon.what.compare.any(words));
-    add("ranks_metric", (ranks || ranks_by) && (has_metric || ranks_by));
+    add("ranks_metric", ranks_by || (ranks && has_metric));
     add("compares", lexicon.what.compare.any(words));
     add(
         "compares_windows",
@@ -123,13 +120,11 @@ pub(super) fn features(
     );
     add("plain_value", plain_value(words, lexicon, has_metric));
     add("causal", any(words, &["why", "what caused", "root cause", "reason"]));
-    let _ = catalogue;
     features
 }
 
 /// `the 5 hottest`, `worst 3`, `rank the jobs by`: `by` with a plural ranks too.
-fn ranked_first(words: &[Word<'_>], lexicon: &Lexicon) -> bool {
-    let _ = lexicon;
+fn ranked_first(words: &[Word<'_>]) -> bool {
     any(
         words,
         &[
@@ -155,84 +150,63 @@ fn is_of_things(limit: &Limit, words: &[Word<'_>]) -> bool {
     limit.unit.is_empty() && matches!(behind, Some("gpus" | "gpu" | "nodes" | "hours" | "days" | "times" | "jobs"))
 }
 
+/// What may stand before a command.
+const LEADS: [&str; 15] = [
+    "can you",
+    "could you",
+    "please",
+    "i want you to",
+    "i need you to",
+    "go ahead and",
+    "just",
+    "you should",
+    "make sure to",
+    "let's",
+    "lets",
+    "we need to",
+    "go and",
+    "i'd like you to",
+    "would you",
+];
+/// Words that are a command before a thing, and a noun before these: `power of n18`, `increase in memory`.
+const OF_A_NOUN: &[&str] = &[
+    "of",
+    "in",
+    "draw",
+    "usage",
+    "consumption",
+    "capping",
+    "limit",
+    "since",
+    "on",
+    "at",
+    "by",
+    "per",
+    "time",
+    "cap",
+    "last",
+    "today",
+    "yesterday",
+    "rate",
+];
+const NOUNS: &[&str] = &[
+    "power", "run", "increase", "change", "start", "throttle", "update", "move", "free", "scale", "reset", "restart",
+    "stop", "lock", "turn",
+];
+/// Words that are a command only before one of these.
+const SELDOM_COMMANDS: &[&str] = &["power", "free", "run", "throttle", "turn", "lock"];
+const COMMANDED: &[&str] = &["off", "on", "down", "cycle", "up", "this", "the", "job", "node", "gpu", "clocks", "it"];
+
 /// A word that changes the world stands where the command does: at the beginning, or behind `can you` and the like.
 fn commands(words: &[Word<'_>], lexicon: &Lexicon) -> bool {
     let start = super::classify::begins(words, lexicon);
     let said = words.get(start..).unwrap_or_default();
-    let lead = [
-        "can you",
-        "could you",
-        "please",
-        "i want you to",
-        "i need you to",
-        "go ahead and",
-        "just",
-        "you should",
-        "make sure to",
-        "let's",
-        "lets",
-        "we need to",
-        "go and",
-        "i'd like you to",
-        "would you",
-    ]
-    .into_iter()
-    .filter(|lead| at(said, 0, lead))
-    .map(super::words::length)
-    .max()
-    .unwrap_or(0);
-    let is_write = |word: &Word<'_>| lexicon.what.writes.has(&word.folded);
-    let first = said.get(lead);
-    // `increase in memory since …` and `change of …` are no commands, nor is `power of n18`.
-    let verb = first.is_some_and(is_write)
-        && said.get(lead + 1).is_some_and(|next| {
-            let noun = matches!(
-                next.folded.as_str(),
-                "of" | "in"
-                    | "draw"
-                    | "usage"
-                    | "consumption"
-                    | "capping"
-                    | "limit"
-                    | "since"
-                    | "on"
-                    | "at"
-                    | "by"
-                    | "per"
-                    | "time"
-                    | "cap"
-                    | "last"
-                    | "today"
-                    | "yesterday"
-                    | "rate"
-            );
-            let ambiguous = first.is_some_and(|word| {
-                matches!(
-                    word.folded.as_str(),
-                    "power"
-                        | "run"
-                        | "increase"
-                        | "change"
-                        | "start"
-                        | "throttle"
-                        | "update"
-                        | "move"
-                        | "free"
-                        | "scale"
-                        | "reset"
-                        | "restart"
-                        | "stop"
-                )
-            });
-            !(noun && ambiguous)
-                && !(first.is_some_and(|word| matches!(word.folded.as_str(), "power" | "free" | "run" | "throttle"))
-                    && !matches!(
-                        next.folded.as_str(),
-                        "off" | "down" | "cycle" | "up" | "this" | "the" | "job" | "node" | "gpu"
-                    ))
-        });
-    verb && !lexicon.what.asks.begin(said)
-        && !(at(said, 0, "run") && lexicon.what.asks.has(said.get(1).map_or("", |w| w.folded.as_str())))
+    let lead = LEADS.into_iter().filter(|lead| at(said, 0, lead)).map(super::words::length).max().unwrap_or(0);
+    let (Some(verb), Some(next)) = (said.get(lead), said.get(lead + 1)) else { return false };
+    let (verb, next) = (verb.folded.as_str(), next.folded.as_str());
+    let noun = NOUNS.contains(&verb) && OF_A_NOUN.contains(&next);
+    let seldom = SELDOM_COMMANDS.contains(&verb) && !COMMANDED.contains(&next);
+    lexicon.what.writes.has(verb) && !noun && !seldom && !lexicon.what.asks.begin(said)
 }
 
 /// Jobs are asked for, not what is wrong with one: a plural, or a question about who runs what.

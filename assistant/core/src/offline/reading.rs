@@ -7,8 +7,8 @@ use jiff::{Span, Timestamp};
 use sightline_query::Catalogue;
 
 use super::anchor::{self, Anchor};
+use super::classify::scored;
 pub(super) use super::classify::{Class, Scored, Subject};
-use super::classify::{of_words, scored};
 use super::entities::{self, Mention};
 use super::features::features;
 use super::lexicon::Lexicon;
@@ -202,12 +202,11 @@ pub(super) fn read(
         zone: None,
     };
     of_unit(&mut reading);
-    let features = features(&words, &reading, about, lexicon, catalogue);
+    let features = features(&words, &reading, about, lexicon);
     reading.scores = scored(&features, &lexicon.rules);
     reading.class = reading.scores.first().map_or(Class::Other, |best| best.class);
     reading.features = features.into_iter().collect();
     of_one(&mut reading);
-    let _ = of_words;
     Ok(reading)
 }
 

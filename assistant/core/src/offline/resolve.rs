@@ -203,7 +203,7 @@ fn place(stage: &Stage<'_>, known: &[Known]) -> Resolved {
             sides.push((kind, mention.name.clone()));
             continue;
         }
-        if mention.kind == Some("user") || reading.users.iter().any(|user| *user == mention.name) {
+        if mention.kind == Some("user") || reading.users.contains(&mention.name) {
             continue;
         }
         let of_kind = |k: &&Known| match mention.kind {
@@ -254,7 +254,7 @@ fn place(stage: &Stage<'_>, known: &[Known]) -> Resolved {
     if job.is_none() {
         match by_words(stage, known) {
             Ok(found) => job = found,
-            Err(ask) => return Resolved::Ask(Box::new(ask)),
+            Err(ask) => return Resolved::Ask(ask),
         }
     }
     if let Some(job) = job {
@@ -272,7 +272,7 @@ fn place(stage: &Stage<'_>, known: &[Known]) -> Resolved {
 }
 
 /// `the llama job`, `the reward model run`: the job whose name has most of the words, where no other has as many.
-fn by_words<'k>(stage: &Stage<'_>, known: &'k [Known]) -> Result<Option<&'k Known>, Draft> {
+fn by_words<'k>(stage: &Stage<'_>, known: &'k [Known]) -> Result<Option<&'k Known>, Box<Draft>> {
     let reading = stage.reading;
     if !(reading.has("about_job") || reading.has("job") || reading.mentions.iter().any(|m| m.kind == Some("job")))
         || reading.job.is_some() && !reading.job_guessed
@@ -297,7 +297,7 @@ fn by_words<'k>(stage: &Stage<'_>, known: &'k [Known]) -> Result<Option<&'k Know
     }
     match same.as_slice() {
         [only] => Ok(Some(only)),
-        several => Err(which(stage, "", several)),
+        several => Err(Box::new(which(stage, "", several))),
     }
 }
 

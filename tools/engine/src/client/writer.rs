@@ -105,7 +105,7 @@ impl Writer {
 
     /// The same user, with names that stand alone meant in this database.
     pub(crate) fn in_database(&self, database: &DatabaseName) -> Self {
-        Self { client: self.client.clone().with_database(database.to_string()), ..self.clone() }
+        Self { client: self.client.clone().with_database(database.to_string()) }
     }
 
     /// The rows of a SELECT that may be large, in batches.

@@ -140,7 +140,7 @@ pub(super) fn ranked(reading: &Reading, metric: &str, catalogue: &Catalogue) -> 
 }
 
 /// The limit on the metric, in its unit.
-fn limit_of<'r>(stage: &Stage<'r>, metric: &str) -> Result<Option<(&'r Limit, f64)>, Draft> {
+fn limit_of<'r>(stage: &Stage<'r>, metric: &str) -> Result<Option<(&'r Limit, f64)>, Box<Draft>> {
     let Some(limit) = stage.reading.limits.first() else { return Ok(None) };
     let unit = stage.catalogue.get(metric).map_or(sightline_model::Unit::None, Metric::unit);
     match in_unit(limit.amount, &limit.unit, unit) {
@@ -151,7 +151,7 @@ fn limit_of<'r>(stage: &Stage<'r>, metric: &str) -> Result<Option<(&'r Limit, f6
                 crate::ground::clean(&limit.typed),
                 unit.as_str()
             );
-            Err(draft::plain(Outcome::Clarify, &sentence))
+            Err(Box::new(draft::plain(Outcome::Clarify, &sentence)))
         }
     }
 }
@@ -166,7 +166,7 @@ fn top_k(stage: &Stage<'_>, scope: &Scope, metric: &str, range: TimeRange, asked
     let reading = stage.reading;
     let bound = match limit_of(stage, metric) {
         Ok(bound) => bound,
-        Err(draft) => return finish(draft),
+        Err(draft) => return finish(*draft),
     };
     let group_by = ranked(reading, metric, stage.catalogue);
     let mut arguments = with_window(shared(stage, scope, metric, &[]), range);
@@ -196,7 +196,7 @@ fn threshold(stage: &Stage<'_>, scope: &Scope, metric: &str, range: TimeRange, a
     let (limit, bound) = match limit_of(stage, metric) {
         Ok(Some(bound)) => bound,
         Ok(None) => return finish(draft::cannot_yet()),
-        Err(draft) => return finish(draft),
+        Err(draft) => return finish(*draft),
     };
     let above = matches!(limit.op, "gt" | "ge");
     let mut arguments = with_window(shared(stage, scope, metric, &[]), range);

@@ -89,11 +89,10 @@ pub(in crate::offline) fn length_at(words: &[Word<'_>], place: usize) -> Option<
     let word = words.get(place)?.folded.as_str();
     if let Some((amount, unit)) = split_amount(word).filter(|(_, unit)| !unit.is_empty()) {
         // `1h30m`
-        if let Some((hours, rest)) = unit.split_once('h').filter(|(before, rest)| {
+        if let Some((_, rest)) = unit.split_once('h').filter(|(before, rest)| {
             before.is_empty() && !rest.is_empty() && rest.starts_with(|c: char| c.is_ascii_digit())
         }) && let Some((minutes, _)) = split_amount(rest)
         {
-            let _ = hours;
             return Some((unit_span(amount * 60.0 + minutes, "m")?, 1));
         }
         return Some((unit_span(amount, unit.trim_start_matches('-'))?, 1));

@@ -287,7 +287,7 @@ impl Reader<'_> {
             if before > 0
                 && !at(self.words, place, "for")
                 && let Some((span, words)) = length_at(self.words, place + lead)
-                && !self.phrase(place + lead + words, &["ago"]).is_some()
+                && self.phrase(place + lead + words, &["ago"]).is_none()
                 && self
                     .now
                     .checked_sub(span)

@@ -97,8 +97,7 @@ pub(super) fn zone(word: &str) -> Option<TimeZone> {
     if let Some((_, name)) = FIXED.iter().find(|(short, _)| *short == word) {
         return TimeZone::get(name).ok();
     }
-    if let Some((short, name)) = SEASONAL.iter().find(|(short, _)| *short == word) {
-        let _ = name;
+    if let Some((short, _)) = SEASONAL.iter().find(|(short, _)| *short == word) {
         return Some(TimeZone::fixed(Offset::from_hours(seasonal_hours(short)?).ok()?));
     }
     offset(word.trim_start_matches("UTC").trim_start_matches("GMT"))
