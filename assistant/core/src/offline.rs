@@ -24,6 +24,8 @@ mod windows;
 mod words;
 
 #[cfg(test)]
+mod follow_tests;
+#[cfg(test)]
 mod meaning_tests;
 #[cfg(test)]
 mod reading_tests;

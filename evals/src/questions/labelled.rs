@@ -161,3 +161,41 @@ pub fn read(dir: &Path) -> Result<Vec<Labelled>, QuestionsError> {
     }
     Ok(all)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    fn all() -> Vec<Labelled> {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("questions");
+        ["tuning", "held-out"].iter().flat_map(|split| read(&folder.join(split)).unwrap()).collect()
+    }
+
+    #[test]
+    fn the_set_is_large_enough_in_every_class_and_its_windows_end_by_now() {
+        let all = all();
+        assert!(all.len() >= 300, "{}", all.len());
+        let mut classes: BTreeMap<&str, usize> = BTreeMap::new();
+        all.iter().for_each(|question| *classes.entry(&question.class).or_default() += 1);
+        assert!(classes.values().all(|count| *count >= 25), "{classes:?}");
+        let now: Timestamp = AS_OF.parse().unwrap();
+        for question in &all {
+            assert!(question.to.is_none_or(|to| to <= now), "{}", question.id);
+            assert!(question.from.zip(question.to).is_none_or(|(from, to)| from < to), "{}", question.id);
+            assert!(!question.turns.is_empty() && !question.outcome.is_empty(), "{}", question.id);
+        }
+    }
+
+    #[test]
+    fn an_empty_folder_and_an_id_that_is_there_twice_are_faults() {
+        let folder = tempfile::tempdir().unwrap();
+        assert!(matches!(read(folder.path()), Err(QuestionsError::Empty(_))));
+        let one = "[[question]]\nid = \"a\"\nturns = [\"x\"]\noutcome = [\"refused\"]\n";
+        std::fs::write(folder.path().join("why.toml"), format!("{one}{one}")).unwrap();
+        assert!(matches!(read(folder.path()), Err(QuestionsError::Twice(id)) if id == "a"));
+        std::fs::write(folder.path().join("why.toml"), "[[question]]\nid = 3\n").unwrap();
+        assert!(matches!(read(folder.path()), Err(QuestionsError::Malformed { .. })));
+    }
+}

@@ -4,6 +4,7 @@ use serde_json::json;
 use sightline_model::{Candidate, EvidenceRow};
 
 use super::draft;
+use super::entities::Mention;
 use super::lexicon::Lexicon;
 use super::plan::{MAX_CHOICES, Stage};
 use super::reading::Reading;
@@ -95,7 +96,7 @@ fn wanted(reading: &Reading) -> Vec<&'static str> {
     {
         want("job");
     }
-    for mention in &reading.mentions {
+    for mention in reading.mentions.iter().filter(|mention| !is_whole(mention)) {
         match mention.kind {
             Some("gpu" | "rank" | "user" | "pod") => {}
             Some("service" | "model") => {
@@ -111,6 +112,11 @@ fn wanted(reading: &Reading) -> Vec<&'static str> {
         want("job");
     }
     wanted
+}
+
+/// `node atlas-n07`, `cluster atlas-a`: a name in full, which needs no look-up; that there is no such node the tools say themselves.
+fn is_whole(mention: &Mention) -> bool {
+    matches!(mention.kind, Some("node" | "cluster")) && mention.name.contains(['-', '_', '.'])
 }
 
 fn look_up(stage: &Stage<'_>, kind: &str) -> ToolCall {
@@ -203,6 +209,11 @@ fn place(stage: &Stage<'_>, known: &[Known]) -> Resolved {
             sides.push((kind, mention.name.clone()));
             continue;
         }
+        if let (Some(kind), true) = (mention.kind, is_whole(mention)) {
+            scope.add(kind, mention.name.clone());
+            sides.push((kind, mention.name.clone()));
+            continue;
+        }
         if mention.kind == Some("user") || reading.users.contains(&mention.name) {
             continue;
         }
@@ -233,7 +244,17 @@ fn place(stage: &Stage<'_>, known: &[Known]) -> Resolved {
                 if reading.job.as_deref() == Some(mention.name.as_str()) && !known.iter().any(|k| k.kind == "job") {
                     continue;
                 }
-                return Resolved::Ask(Box::new(unknown(stage, mention.kind, &mention.name, known)));
+                // A node may write logs and report no metric: what was said to be one is looked for as such.
+                match (mention.kind, unknown(stage, mention.kind, &mention.name, known)) {
+                    (Some(kind @ ("node" | "cluster" | "rack")), draft)
+                        if draft.choices.is_empty() && !is_number(&mention.name) =>
+                    {
+                        scope.add(kind, mention.name.clone());
+                        sides.push((kind, mention.name.clone()));
+                    }
+                    (_, draft) => return Resolved::Ask(Box::new(draft)),
+                }
+                continue;
             }
             // One service that is known under both kinds is one.
             [first, rest @ ..] if rest.iter().all(|other| other.name == first.name || other.kind != first.kind) => {
@@ -313,6 +334,10 @@ pub(super) fn words_of_name(name: &str, words: &[Word<'_>], lexicon: &Lexicon) -
                     .any(|word| word.folded == *part || word.folded.split('-').any(|own| own == *part && own.len() > 2))
         })
         .count()
+}
+
+fn is_number(name: &str) -> bool {
+    name.bytes().all(|b| b.is_ascii_digit())
 }
 
 fn unknown(stage: &Stage<'_>, kind: Option<&str>, typed: &str, known: &[Known]) -> Draft {

@@ -127,7 +127,7 @@ fn offset(word: &str) -> Option<TimeZone> {
     };
     let (hours, minutes) = match rest.split_once(':') {
         Some(parts) => parts,
-        None if rest.len() == 4 => rest.split_at(2),
+        None if rest.len() == 4 => rest.split_at_checked(2)?,
         None => (rest, "0"),
     };
     let (hours, minutes): (i32, i32) = (hours.parse().ok()?, minutes.parse().ok()?);

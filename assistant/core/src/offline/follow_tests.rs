@@ -1,0 +1,123 @@
+use std::sync::LazyLock;
+
+use jiff::tz::TimeZone;
+use proptest::prelude::*;
+use sightline_model::Role;
+use sightline_query::Catalogue;
+use sightline_query::catalogue::Metric;
+
+use super::follow;
+use super::lexicon::Lexicon;
+use super::reading::{Class, MetricMention, Reading, Subject};
+use crate::ports::{Ask, Earlier};
+
+struct Words {
+    catalogue: Catalogue,
+    lexicon: Lexicon,
+}
+
+/// Read once: the fuzzed test asks a great many times.
+static WORDS: LazyLock<Words> = LazyLock::new(Words::new);
+
+impl Words {
+    fn new() -> Self {
+        let catalogue = Catalogue::builtin().unwrap();
+        let lexicon = Lexicon::builtin(catalogue.metrics().flat_map(Metric::words)).unwrap();
+        Self { catalogue, lexicon }
+    }
+
+    /// The last of these questions, in the light of the others.
+    fn read(&self, turns: &[&str]) -> Reading {
+        let (text, before) = turns.split_last().unwrap();
+        let earlier = |text: &&str| Earlier { text: (*text).to_owned(), focus: Vec::new() };
+        self.ask(text, before.iter().map(earlier).collect())
+    }
+
+    fn ask(&self, text: &str, before: Vec<Earlier>) -> Reading {
+        let ask = Ask {
+            text: text.to_owned(),
+            before,
+            as_of: "2026-05-04T10:00:00Z".parse().unwrap(),
+            time_zone: "Europe/Berlin".to_owned(),
+            principal: sightline_policies::bundle_principal(Role::Operator, "atlas"),
+        };
+        follow::read(&ask, &self.lexicon, &self.catalogue, &TimeZone::get("Europe/Berlin").unwrap()).unwrap()
+    }
+}
+
+fn names(reading: &Reading, kind: &str) -> Vec<String> {
+    reading.mentions.iter().filter(|m| m.kind == Some(kind)).map(|m| m.name.clone()).collect()
+}
+
+#[test]
+fn what_a_question_leaves_out_is_taken_from_the_one_before() {
+    let words = &*WORDS;
+    let read = words.read(&["temp of gpu 5 on n03 over the last 2 hours", "and gpu 4?"]);
+    assert_eq!(
+        (read.class, names(&read, "gpu"), names(&read, "node")),
+        (Class::Value, vec!["4".to_owned()], vec!["n03".to_owned()])
+    );
+    assert_eq!(read.metric, MetricMention::One("gpu_temperature".to_owned()));
+    assert_eq!(read.times[0].range.seconds(), 7200.0);
+    let read = words.read(&["top 5 hottest gpus right now", "by node"]);
+    assert_eq!((read.class, read.ranked.clone(), read.count), (Class::TopK, vec!["node"], Some(5)));
+    let read = words.read(&["top 3 gpus by power last hour", "lowest instead"]);
+    assert_eq!((read.class, read.ascending, read.count), (Class::TopK, true, Some(3)));
+    let read = words.read(&["min sm clock of gpu 5 on n03 yesterday", "and the others?"]);
+    assert_eq!((names(&read, "gpu"), names(&read, "node")), (Vec::new(), vec!["n03".to_owned()]));
+    let read = words.read(&["Why was job J123 slow yesterday?", "and the day before?"]);
+    assert_eq!((read.class, read.job.as_deref()), (Class::Why(Subject::Job), Some("J123")));
+    assert_eq!(read.times[0].range.to().to_string(), "2026-05-02T22:00:00Z");
+}
+
+#[test]
+fn a_question_that_stands_alone_takes_nothing() {
+    let words = &*WORDS;
+    let read = words.read(&["temp of gpu 5 on n03 over the last 2 hours", "top 5 hottest gpus in the last 10 minutes"]);
+    assert!(names(&read, "node").is_empty(), "{:?}", read.mentions);
+    let read = words.read(&["why is job J123 slow", "restart job J123"]);
+    assert_eq!(read.class, Class::Write);
+}
+
+#[test]
+fn why_is_asked_of_what_the_last_answer_was_about() {
+    let words = &*WORDS;
+    let focus = vec![("node".to_owned(), "atlas-n03".to_owned()), ("gpu".to_owned(), "5".to_owned())];
+    let read = words.ask("why?", vec![Earlier { text: "top 5 hottest gpus right now".to_owned(), focus }]);
+    assert_eq!((read.class, names(&read, "node")), (Class::Why(Subject::Host), vec!["atlas-n03".to_owned()]));
+}
+
+#[test]
+fn slips_of_the_keyboard_are_mended_and_names_are_not() {
+    let words = &*WORDS;
+    let read = words.read(&["what was the tempreture of gpu 5 on n03 yestreday"]);
+    assert_eq!(read.metric, MetricMention::One("gpu_temperature".to_owned()));
+    assert_eq!((read.times.len(), read.mended.len()), (1, 2));
+    assert!(words.read(&["power of atlas-n03"]).mended.is_empty());
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 500, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn no_text_is_too_odd_to_be_read(
+        parts in prop::collection::vec(prop_oneof![
+            ".{0,12}",
+            prop::sample::select(vec!["why", "gpu", "3", "node", "since", "between", "and", "the", "hour", "before", "alert", "over", "85C", "top", "é", "\u{202e}", "\u{200d}", "😀", "14:10", "03/04", "last", "-5", "job", "J1", "2026-05-03", "yesterday's"]).prop_map(str::to_owned),
+        ], 0..24),
+        earlier in "[a-z0-9 ?]{0,40}",
+    ) {
+        let words = &*WORDS;
+        let ask = Ask {
+            text: parts.join(" "),
+            before: vec![Earlier { text: earlier, focus: Vec::new() }],
+            as_of: "2026-05-04T10:00:00Z".parse().unwrap(),
+            time_zone: "UTC".to_owned(),
+            principal: sightline_policies::bundle_principal(Role::Operator, "atlas"),
+        };
+        // A fault of a time expression is an answer too.
+        if let Ok(reading) = follow::read(&ask, &words.lexicon, &words.catalogue, &TimeZone::UTC) {
+            prop_assert!(reading.times.iter().all(|time| time.range.to() <= ask.as_of));
+        }
+    }
+}
