@@ -307,5 +307,6 @@ async fn no_credential_stands_in_a_log_a_file_or_an_answer_that_is_not_its_own()
     // The search finds what is there.
     let mut found = Vec::new();
     files_with(id, folder.path(), &mut found);
-    assert!(!found.is_empty() && service.log().contains("TRACE"), "{found:?}");
+    // The checker's own lines are there at any time; what a client library writes hangs on which question came first.
+    assert!(!found.is_empty() && service.log().contains("DEBUG"), "{found:?}");
 }
