@@ -2,6 +2,7 @@
 
 mod clock;
 mod dates;
+mod days;
 mod lengths;
 mod ranges;
 mod zones;

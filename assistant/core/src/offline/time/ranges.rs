@@ -1,6 +1,6 @@
 //! From words to windows.
 
-use jiff::civil::{Date, Time, Weekday};
+use jiff::civil::{Date, Time};
 use jiff::tz::{AmbiguousOffset, TimeZone};
 use jiff::{SignedDuration, ToSpan as _, ZonedDateTime};
 
@@ -65,7 +65,7 @@ impl Reader<'_> {
             .or_else(|| self.whole_day(place))
     }
 
-    fn phrase(&self, place: usize, phrases: &[&str]) -> Option<usize> {
+    pub(super) fn phrase(&self, place: usize, phrases: &[&str]) -> Option<usize> {
         phrases.iter().filter(|p| at(self.words, place, p)).map(|p| length(p)).max()
     }
 
@@ -341,17 +341,6 @@ impl Reader<'_> {
         })
     }
 
-    fn weekend(&self, length: usize) -> Option<Meaning> {
-        let today = self.now.date();
-        let monday =
-            if today.weekday() == Weekday::Monday { today } else { today.nth_weekday(-1, Weekday::Monday).ok()? };
-        let inside = matches!(today.weekday(), Weekday::Saturday | Weekday::Sunday);
-        let saturday = if inside { monday.checked_add(5.days()).ok()? } else { monday.checked_sub(2.days()).ok()? };
-        let (from, _) = self.on(saturday, Time::midnight())?;
-        let (to, _) = self.on(saturday.checked_add(2.days()).ok()?, Time::midnight())?;
-        Some(Meaning::window(length, from, to))
-    }
-
     /// `last -5 hours`, `last 5 years`: a length was meant, and to answer for another would mislead.
     fn unknown_length(&self, place: usize) -> Option<String> {
         self.phrase(place, &["last", "past"])?;
@@ -441,74 +430,6 @@ impl Reader<'_> {
         Some(self.about(middle, length, note))
     }
 
-    /// `last night` 20:00 to 06:00, `this morning` 06:00 to 12:00, `monday evening`, `tonight`.
-    fn day_part(&self, place: usize) -> Option<Meaning> {
-        let today = self.now.date();
-        let before =
-            self.phrase(place, &["in the", "during the", "in", "during", "over", "early", "late"]).unwrap_or(0);
-        let lead = place + before;
-        if let Some(words) = self.phrase(lead, &["last night", "overnight", "the last night", "the night", "tonight"]) {
-            let tonight = at(self.words, lead, "tonight") && self.now.hour() >= 18;
-            let evening = if tonight { today } else { today.yesterday().ok()? };
-            return self.part(evening, 20, evening.tomorrow().ok()?, 6, before + words);
-        }
-        let (day, words) = if at(self.words, lead, "this") {
-            (today, 1)
-        } else if let Some(found) = day_at(self.words, lead, today) {
-            found
-        } else if before > 0 && self.phrase(lead, &["morning", "afternoon", "evening"]).is_some() {
-            (today, 0)
-        } else {
-            return None;
-        };
-        let place = lead + words;
-        let part = self.words.get(place)?.folded.as_str();
-        let length = before + words + 1;
-        match part {
-            "morning" => self.part(day, 6, day, 12, length),
-            "noon" => self.part(day, 11, day, 13, length),
-            "afternoon" => self.part(day, 12, day, 18, length),
-            "evening" => self.part(day, 18, day.tomorrow().ok()?, 0, length),
-            "night" => self.part(day, 20, day.tomorrow().ok()?, 6, length),
-            _ => None,
-        }
-    }
-
-    fn part(&self, from: Date, from_hour: i8, to: Date, to_hour: i8, length: usize) -> Option<Meaning> {
-        let at = |day: Date, hour: i8| Some(self.on(day, Time::new(hour, 0, 0, 0).ok()?)?.0);
-        Some(Meaning::window(length, at(from, from_hour)?, at(to, to_hour)?))
-    }
-
-    /// `today`, `yesterday`, a weekday, a date, `this week`, `this month`, `the weekend`.
-    fn whole_day(&self, place: usize) -> Option<Meaning> {
-        let today = self.now.date();
-        let lead = self.phrase(place, &["on", "for", "during", "over", "in", "of", "from"]).unwrap_or(0);
-        let begins = |first: Date, words: usize| {
-            let (from, _) = self.on(first, Time::midnight())?;
-            Some(Meaning::window(lead + words, from, self.now.clone()))
-        };
-        if let Some(words) = self.phrase(place + lead, &["this week", "the week"]) {
-            let monday =
-                if today.weekday() == Weekday::Monday { today } else { today.nth_weekday(-1, Weekday::Monday).ok()? };
-            return begins(monday, words);
-        }
-        if let Some(words) = self.phrase(place + lead, &["this month"]) {
-            return begins(today.first_of_month(), words);
-        }
-        if let Some(words) = self.phrase(place + lead, &["the weekend", "this weekend", "weekend"]) {
-            return self.weekend(lead + words);
-        }
-        if let Some(words) = self.phrase(place + lead, &["this hour"]) {
-            let (from, _) = self.on(today, Time::new(self.now.hour(), 0, 0, 0).ok()?)?;
-            return Some(Meaning::window(lead + words, from, self.now.clone()));
-        }
-        let all = self.phrase(place + lead, &["all day", "all of", "the whole of", "whole"]).unwrap_or(0);
-        let (day, words) = day_at(self.words, place + lead + all, today)?;
-        let (from, _) = self.on(day, Time::midnight())?;
-        let (to, _) = self.on(day.tomorrow().ok()?, Time::midnight())?;
-        Some(Meaning::window(lead + all + words, from, to))
-    }
-
     /// One end of a range: an instant, a day with or without a clock time, or a clock time alone (on `day`, else the latest day
     /// on which it has passed).
     fn point(&self, place: usize, day: Option<Date>, bare: bool) -> Option<Point> {
@@ -549,7 +470,7 @@ impl Reader<'_> {
     }
 
     /// That time of that day; with a word where the clocks skipped it or showed it twice.
-    fn on(&self, day: Date, time: Time) -> Option<(ZonedDateTime, Option<String>)> {
+    pub(super) fn on(&self, day: Date, time: Time) -> Option<(ZonedDateTime, Option<String>)> {
         let zone: TimeZone = self.now.time_zone().clone();
         let ambiguous = zone.to_ambiguous_zoned_datetime(day.to_datetime(time));
         let note = match ambiguous.offset() {

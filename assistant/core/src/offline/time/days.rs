@@ -1,0 +1,90 @@
+//! Days and parts of days as windows: `last night`, `monday evening`, `yesterday`, `this week`, `the weekend`.
+
+use jiff::ToSpan as _;
+use jiff::civil::{Date, Time, Weekday};
+
+use super::super::words::at;
+use super::Meaning;
+use super::dates::day_at;
+use super::ranges::Reader;
+
+impl Reader<'_> {
+    pub(super) fn weekend(&self, length: usize) -> Option<Meaning> {
+        let today = self.now.date();
+        let monday =
+            if today.weekday() == Weekday::Monday { today } else { today.nth_weekday(-1, Weekday::Monday).ok()? };
+        let inside = matches!(today.weekday(), Weekday::Saturday | Weekday::Sunday);
+        let saturday = if inside { monday.checked_add(5.days()).ok()? } else { monday.checked_sub(2.days()).ok()? };
+        let (from, _) = self.on(saturday, Time::midnight())?;
+        let (to, _) = self.on(saturday.checked_add(2.days()).ok()?, Time::midnight())?;
+        Some(Meaning::window(length, from, to))
+    }
+
+    /// `last night` 20:00 to 06:00, `this morning` 06:00 to 12:00, `monday evening`, `tonight`.
+    pub(super) fn day_part(&self, place: usize) -> Option<Meaning> {
+        let today = self.now.date();
+        let before =
+            self.phrase(place, &["in the", "during the", "in", "during", "over", "early", "late"]).unwrap_or(0);
+        let lead = place + before;
+        if let Some(words) = self.phrase(lead, &["last night", "overnight", "the last night", "the night", "tonight"]) {
+            let tonight = at(self.words, lead, "tonight") && self.now.hour() >= 18;
+            let evening = if tonight { today } else { today.yesterday().ok()? };
+            return self.part(evening, 20, evening.tomorrow().ok()?, 6, before + words);
+        }
+        let (day, words) = if at(self.words, lead, "this") {
+            (today, 1)
+        } else if let Some(found) = day_at(self.words, lead, today) {
+            found
+        } else if before > 0 && self.phrase(lead, &["morning", "afternoon", "evening"]).is_some() {
+            (today, 0)
+        } else {
+            return None;
+        };
+        let place = lead + words;
+        let part = self.words.get(place)?.folded.as_str();
+        let length = before + words + 1;
+        match part {
+            "morning" => self.part(day, 6, day, 12, length),
+            "noon" => self.part(day, 11, day, 13, length),
+            "afternoon" => self.part(day, 12, day, 18, length),
+            "evening" => self.part(day, 18, day.tomorrow().ok()?, 0, length),
+            "night" => self.part(day, 20, day.tomorrow().ok()?, 6, length),
+            _ => None,
+        }
+    }
+
+    pub(super) fn part(&self, from: Date, from_hour: i8, to: Date, to_hour: i8, length: usize) -> Option<Meaning> {
+        let at = |day: Date, hour: i8| Some(self.on(day, Time::new(hour, 0, 0, 0).ok()?)?.0);
+        Some(Meaning::window(length, at(from, from_hour)?, at(to, to_hour)?))
+    }
+
+    /// `today`, `yesterday`, a weekday, a date, `this week`, `this month`, `the weekend`.
+    pub(super) fn whole_day(&self, place: usize) -> Option<Meaning> {
+        let today = self.now.date();
+        let lead = self.phrase(place, &["on", "for", "during", "over", "in", "of", "from"]).unwrap_or(0);
+        let begins = |first: Date, words: usize| {
+            let (from, _) = self.on(first, Time::midnight())?;
+            Some(Meaning::window(lead + words, from, self.now.clone()))
+        };
+        if let Some(words) = self.phrase(place + lead, &["this week", "the week"]) {
+            let monday =
+                if today.weekday() == Weekday::Monday { today } else { today.nth_weekday(-1, Weekday::Monday).ok()? };
+            return begins(monday, words);
+        }
+        if let Some(words) = self.phrase(place + lead, &["this month"]) {
+            return begins(today.first_of_month(), words);
+        }
+        if let Some(words) = self.phrase(place + lead, &["the weekend", "this weekend", "weekend"]) {
+            return self.weekend(lead + words);
+        }
+        if let Some(words) = self.phrase(place + lead, &["this hour"]) {
+            let (from, _) = self.on(today, Time::new(self.now.hour(), 0, 0, 0).ok()?)?;
+            return Some(Meaning::window(lead + words, from, self.now.clone()));
+        }
+        let all = self.phrase(place + lead, &["all day", "all of", "the whole of", "whole"]).unwrap_or(0);
+        let (day, words) = day_at(self.words, place + lead + all, today)?;
+        let (from, _) = self.on(day, Time::midnight())?;
+        let (to, _) = self.on(day.tomorrow().ok()?, Time::midnight())?;
+        Some(Meaning::window(lead + all + words, from, to))
+    }
+}
