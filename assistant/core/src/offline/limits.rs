@@ -27,7 +27,7 @@ fn operator(name: &str) -> Option<&'static str> {
     ["gt", "ge", "lt", "le"].into_iter().find(|op| *op == name)
 }
 
-/// The first limit of a question that is none on something else: `more than 16 GPUs` limits no metric.
+/// All limits of a question, in order; `more than 16 GPUs` is one too, and limits no metric.
 pub(super) fn limits(words: &[Word<'_>], lexicon: &Lexicon) -> Vec<Limit> {
     let mut found = Vec::new();
     let mut place = 0;

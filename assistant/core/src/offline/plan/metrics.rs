@@ -38,7 +38,7 @@ fn shared(stage: &Stage<'_>, scope: &Scope, metric: &str, but: &[&str]) -> Value
     if let (Some(job), false) = (&scope.job, but.contains(&"job")) {
         of_job(stage, &mut arguments, metric, job);
     }
-    if let Some(aggregation) = aggregation(stage.reading) {
+    if let Some(aggregation) = &stage.reading.aggregation {
         set(&mut arguments, "aggregation", json!(aggregation));
     }
     arguments
@@ -52,11 +52,6 @@ pub(super) fn of_job(stage: &Stage<'_>, arguments: &mut Value, metric: &str, job
     } else if let Some(filters) = arguments.get_mut("filters").and_then(Value::as_array_mut) {
         filters.push(json!({ "dim": "job", "values": [job] }));
     }
-}
-
-/// The aggregation that was asked for; of a ranking by superlative (`worst`) none, as the metric's own is meant.
-fn aggregation(reading: &Reading) -> Option<String> {
-    reading.aggregation.clone()
 }
 
 fn value(stage: &Stage<'_>, scope: &Scope, metric: &str, range: TimeRange, asked: AskedRange) -> Turn {
@@ -206,23 +201,12 @@ fn threshold(stage: &Stage<'_>, scope: &Scope, metric: &str, range: TimeRange, a
         set(&mut arguments, "step_seconds", json!(0));
         return call_once(stage, "metric_range", arguments, Some(asked));
     }
-    let combined =
-        reading.aggregation.as_deref().filter(|aggregation| !matches!(*aggregation, "max" | "min" | "last" | "avg"));
-    if combined.is_some()
-        || reading.ranked == ["node"]
-        || (scope.of("gpu").is_empty()
-            && scope.of("node").is_empty()
-            && scope.job.is_none()
-            && scope.of("service").is_empty())
-    {
-        if combined.is_some() {
-            // A percentile is known per step only: its steps are shown, and the limit stands beside.
-            set(&mut arguments, "threshold", json!(bound));
-            if let Some(object) = arguments.as_object_mut() {
-                object.remove("threshold");
-            }
-            return call_once(stage, "metric_range", arguments, Some(asked));
-        }
+    // A percentile is known per step only: its steps are shown.
+    if reading.aggregation.as_deref().is_some_and(|name| !matches!(name, "max" | "min" | "last" | "avg")) {
+        return call_once(stage, "metric_range", arguments, Some(asked));
+    }
+    let one = scope.job.is_some() || ["gpu", "node", "service"].iter().any(|dim| !scope.of(dim).is_empty());
+    if !one || reading.ranked == ["node"] {
         return top_k(stage, scope, metric, range, asked);
     }
     if let Some(object) = arguments.as_object_mut() {

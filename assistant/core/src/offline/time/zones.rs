@@ -9,18 +9,18 @@ use super::TimeFault;
 /// Abbreviations that stand for zones of several countries: to take one of them would mislead.
 const AMBIGUOUS: [&str; 6] = ["BST", "IST", "CST", "CDT", "AST", "PST8PDT"];
 
-/// Abbreviations that mean one offset, with a zone that uses it for a part of the year.
-const SEASONAL: [(&str, &str); 10] = [
-    ("CET", "Europe/Berlin"),
-    ("CEST", "Europe/Berlin"),
-    ("EET", "Europe/Athens"),
-    ("EEST", "Europe/Athens"),
-    ("EST", "America/New_York"),
-    ("EDT", "America/New_York"),
-    ("MST", "America/Denver"),
-    ("MDT", "America/Denver"),
-    ("PST", "America/Los_Angeles"),
-    ("PDT", "America/Los_Angeles"),
+/// Abbreviations that mean one offset, with a zone that uses it for a part of the year, and its hours.
+const SEASONAL: [(&str, &str, i8); 10] = [
+    ("CET", "Europe/Berlin", 1),
+    ("CEST", "Europe/Berlin", 2),
+    ("EET", "Europe/Athens", 2),
+    ("EEST", "Europe/Athens", 3),
+    ("EST", "America/New_York", -5),
+    ("EDT", "America/New_York", -4),
+    ("MST", "America/Denver", -7),
+    ("MDT", "America/Denver", -6),
+    ("PST", "America/Los_Angeles", -8),
+    ("PDT", "America/Los_Angeles", -7),
 ];
 
 /// Abbreviations that mean one zone all year.
@@ -43,7 +43,7 @@ pub(super) fn is_ambiguous(word: &str) -> bool {
 
 /// An abbreviation for the half of the year that it is not: somebody who writes `15:00 CET` in May may mean either hour.
 pub(super) fn out_of_season(word: &str, when: &ZonedDateTime) -> Option<TimeFault> {
-    let (short, name) = SEASONAL.iter().find(|(short, _)| *short == word)?;
+    let (short, name, _) = SEASONAL.iter().find(|(short, _, _)| *short == word)?;
     let zone = TimeZone::get(name).ok()?;
     let in_use = when.with_time_zone(zone).strftime("%Z").to_string();
     (in_use != *short).then(|| {
@@ -97,25 +97,10 @@ pub(super) fn zone(word: &str) -> Option<TimeZone> {
     if let Some((_, name)) = FIXED.iter().find(|(short, _)| *short == word) {
         return TimeZone::get(name).ok();
     }
-    if let Some((short, _)) = SEASONAL.iter().find(|(short, _)| *short == word) {
-        return Some(TimeZone::fixed(Offset::from_hours(seasonal_hours(short)?).ok()?));
+    if let Some((_, _, hours)) = SEASONAL.iter().find(|(short, _, _)| *short == word) {
+        return Some(TimeZone::fixed(Offset::from_hours(*hours).ok()?));
     }
     offset(word.trim_start_matches("UTC").trim_start_matches("GMT"))
-}
-
-fn seasonal_hours(short: &str) -> Option<i8> {
-    match short {
-        "CET" => Some(1),
-        "CEST" | "EET" => Some(2),
-        "EEST" => Some(3),
-        "EST" => Some(-5),
-        "EDT" => Some(-4),
-        "MST" => Some(-7),
-        "MDT" => Some(-6),
-        "PST" => Some(-8),
-        "PDT" => Some(-7),
-        _ => None,
-    }
 }
 
 /// `+02:00`, `-5`, `+0530`.
