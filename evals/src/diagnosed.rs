@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 use std::error::Error;
 use std::fmt::Write as _;
+use std::io::Write as _;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -27,8 +28,8 @@ const GPUS_PER_NODE: u64 = 8;
 /// The job: its GPUs, in the middle of the fleet, and one sample every 15 s for a day.
 const JOB_GPUS: u64 = 512;
 const JOB_STEP_S: u64 = 15;
-/// The other GPUs are sampled once a minute, so that the larger fleet fits on a small disk.
-const FLEET_STEP_S: u64 = 60;
+/// The other GPUs are sampled less often, so that the larger fleet is there in minutes.
+const FLEET_STEP_S: u64 = 300;
 const DAY_S: u64 = 86_400;
 /// GPUs around the job.
 const AROUND: [u64; 2] = [1_000, 10_000];
@@ -78,6 +79,8 @@ pub async fn diagnosed(address: &EngineAddress) -> Result<String, Failure> {
         let started = Instant::now();
         fill(address, around).await?;
         let filled = started.elapsed().as_secs_f64();
+        // Minutes of filling look like a hang.
+        writeln!(std::io::stderr(), "filled with {around} GPUs around the job in {filled:.0} s; asking {TIMES} times")?;
         let asked = ask(address).await;
         drop_tables(address).await?;
         let one = asked?;

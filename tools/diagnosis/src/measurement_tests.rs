@@ -56,6 +56,21 @@ fn an_exporter_that_repeats_its_last_values_is_seen_by_what_must_move() {
 }
 
 #[test]
+fn an_exporter_that_came_back_by_itself_repeated_its_values_for_a_while() {
+    let frozen = |until: usize| {
+        let mut world = World::healthy(2, 4);
+        for (signal, still) in [(Signal::Power, 641.0), (Signal::GpuTemperature, 63.0)] {
+            let here = move |n: usize, i: usize| n == 1 && (100..until).contains(&i);
+            world.bend(signal, move |n, _, i, v| Some(if here(n, i) { still } else { v }));
+        }
+        world.diagnose()
+    };
+    assert_eq!(frozen(180).verdict(), ("no_fault", "telemetry_artifact", names(&["n1"]), None));
+    // A load that does not change for a quarter of an hour comes and goes.
+    assert_eq!(frozen(112).status("telemetry_artifact"), "ruled_out");
+}
+
+#[test]
 fn an_old_code_in_the_gauge_is_told_as_old_and_a_new_one_is_not() {
     let mut world = World::healthy(2, 8);
     world.set(Signal::LastXid, |n, g, _| Some(if (n, g) == (1, 3) { 31.0 } else { 0.0 }));

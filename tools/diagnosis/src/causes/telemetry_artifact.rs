@@ -5,7 +5,7 @@
 //! zero activity of dead counters looks like idle GPUs, a flat line like perfect health; a code that is new in the window is none.
 
 use sightline_model::claim::Quantity;
-use sightline_model::{Component, DraftClaim, Relation, Stat, TimeRange};
+use sightline_model::{Component, DraftClaim, Point, Relation, Stat, TimeRange};
 
 use crate::case::Case;
 use crate::cause::{Check, Finding, Strength, Support};
@@ -193,13 +193,21 @@ fn stopped_counters(case: &Case<'_>) -> Option<Artifact> {
     })
 }
 
-/// The points at the end of a series that repeat one value exactly, their smallest and largest samples too.
-fn flat_tail<'m>(member: &'m Member<'_>) -> &'m [sightline_model::Point] {
-    let Some(last) = member.points.last() else { return &[] };
+/// The longest stretch of a series, within the window or reaching into it, of points that repeat one value exactly, their smallest and
+/// largest samples too; of equally long ones the last.
+fn flat_run<'m>(case: &Case<'_>, member: &'m Member<'_>) -> &'m [Point] {
     // Of samples, and not of means: the mean of equal numbers is off by a last digit.
-    let same = |p: &&sightline_model::Point| p.min == last.min && p.max == last.min;
-    let count = member.points.iter().rev().take_while(same).count();
-    member.points.get(member.points.len() - count..).unwrap_or(&[])
+    let same = |a: &Point, b: &Point| a.min == a.max && b.min == b.max && a.min == b.min;
+    let reaches = |run: &&[Point]| run.iter().any(|p| case.window.contains(p.time));
+    member.points.chunk_by(same).filter(reaches).max_by_key(|run| run.len()).unwrap_or(&[])
+}
+
+/// Whether a stretch is long enough to tell that a sensor stands still: where it moved again afterwards it must be twice as long, since
+/// a load that does not change for some minutes comes and goes too.
+fn stands_still(case: &Case<'_>, member: &Member<'_>) -> bool {
+    let run = flat_run(case, member);
+    let goes_on = run.last().map(|p| p.time) == member.points.last().map(|p| p.time);
+    run.len() >= if goes_on { FLAT_POINTS } else { 2 * FLAT_POINTS }
 }
 
 /// A node all of whose GPUs' sensors stand still while those of other nodes, or its own before, move (gpu-monitoring-tools issue 188).
@@ -218,7 +226,7 @@ fn flat_line(case: &Case<'_>) -> Option<Artifact> {
         let of_node = |m: &&Member<'_>| m.entity.get("node").is_some_and(|n| n == node);
         let flat = views.iter().all(|view| {
             let mut here = view.members.iter().filter(of_node).peekable();
-            here.peek().is_some() && here.all(|m| flat_tail(m).len() >= FLAT_POINTS)
+            here.peek().is_some() && here.all(|m| stands_still(case, m))
         });
         if flat {
             nodes.push(node);
@@ -226,16 +234,15 @@ fn flat_line(case: &Case<'_>) -> Option<Artifact> {
     }
     let first = *nodes.first()?;
     let member = power.members.iter().find(|m| m.entity.get("node").is_some_and(|n| n == first))?;
-    let moves = |m: &Member<'_>| flat_tail(m).len() < m.points.len().min(FLAT_POINTS);
-    let moved_before = flat_tail(member).len() < member.points.len();
+    let moves = |m: &Member<'_>| flat_run(case, m).len() < m.points.len().min(FLAT_POINTS);
+    let run = flat_run(case, member);
+    let moved_before_or_after = run.len() < member.points.len();
     // Where all stand still and always did, the sensors may be of a kind that does not move.
-    if !moved_before && !power.members.iter().any(moves) {
+    if !moved_before_or_after && !power.members.iter().any(moves) {
         return None;
     }
-    let tail = flat_tail(member);
-    let (from, to) = (tail.first()?.time, tail.last()?.time);
+    let (from, to) = (run.first()?.time, run.last()?.time);
     let range = TimeRange::new(from, just_after(to))?;
-    range.intersect(&case.window)?;
     let least = stat(power.evidence, member.entity, Stat::Min, Some(range));
     let most = stat(power.evidence, member.entity, Stat::Max, Some(range));
     // What else stands still is held to it as well.
@@ -244,15 +251,19 @@ fn flat_line(case: &Case<'_>) -> Option<Artifact> {
         .filter(|view| view.signal != Signal::Power)
         .filter_map(|view| {
             let same = view.members.iter().find(|m| m.entity == member.entity)?;
-            let tail = flat_tail(same);
-            let range = TimeRange::new(tail.first()?.time, just_after(tail.last()?.time))?;
+            let run = flat_run(case, same);
+            let range = TimeRange::new(run.first()?.time, just_after(run.last()?.time))?;
             let of = |which: Stat| stat(view.evidence, same.entity, which, Some(range));
             Some((of(Stat::Max), of(Stat::Min)))
         })
         .collect();
-    let sentence = Sentence::new(
-        "From {from} on the power draw of GPU {gpu} on {node} is {least} in every sample, and its temperature does not move either.",
-    );
+    let goes_on = member.points.last().is_some_and(|p| p.time == to);
+    let sentence = Sentence::new(if goes_on {
+        "From {from} on the power draw of GPU {gpu} on {node} is {least} in every sample, and its temperature does not move either."
+    } else {
+        "From {from} until {to} the power draw of GPU {gpu} on {node} is {least} in every sample, and its temperature does not move either."
+    });
+    let sentence = if goes_on { sentence } else { sentence.instant("to", power.evidence, member.entity, to) };
     let claim = also
         .into_iter()
         .fold(sentence, |sentence, (most, least)| sentence.holds(most, Relation::AtMost, least))
@@ -261,11 +272,12 @@ fn flat_line(case: &Case<'_>) -> Option<Artifact> {
         .number("least", least.clone(), 0, power.unit())
         .holds(most, Relation::AtMost, least)
         .claim();
+    let advice = if goes_on { "restart it" } else { "it moved again by itself" };
     Some(Artifact {
         kind: Kind::FlatLine,
         components: nodes.iter().map(|n| Component::from([("node".to_owned(), (*n).to_owned())])).collect(),
         claim,
-        note: format!("the exporter of {} repeats its last values since {from}: restart it", nodes.join(", ")),
+        note: format!("the exporter of {} repeated its last values from {from} on: {advice}", nodes.join(", ")),
     })
 }
 

@@ -39,6 +39,8 @@ pub enum Role {
     OwnTime,
     /// Spans that fail although none of their children does.
     OwnErrors,
+    /// Calls that fail at the caller and of which the callee shows nothing.
+    Unanswered,
     /// Time between a caller and a callee: what the call takes beyond the callee's own span.
     Gap,
     /// Time in a caller before the callee's span begins, where the call has no span of its own: the way there, or the caller's work.
@@ -134,6 +136,7 @@ impl Role {
             Self::ErrorLines => "error lines",
             Self::OwnTime => "own time per span",
             Self::OwnErrors => "spans that fail by themselves",
+            Self::Unanswered => "calls that nobody answers",
             Self::Gap => "time between caller and callee",
             Self::Wait => "time before the call",
         }
@@ -164,7 +167,7 @@ impl Role {
     pub(crate) fn floor(self, level: f64, unit: Unit) -> f64 {
         match self {
             Self::Availability => 0.5 * point(level),
-            Self::OwnErrors => 0.5_f64.max(0.1 * level.abs()),
+            Self::OwnErrors | Self::Unanswered => 0.5_f64.max(0.1 * level.abs()),
             Self::Errors if unit == Unit::Percent => 0.5_f64.max(0.1 * level.abs()),
             Self::Errors if unit == Unit::Ratio => 0.005_f64.max(0.1 * level.abs()),
             _ => 0.1 * level.abs(),
@@ -178,7 +181,7 @@ impl Role {
         match self {
             // A point of availability is one request in a hundred.
             Self::Availability => difference >= point(before),
-            Self::OwnErrors => difference >= 1.0,
+            Self::OwnErrors | Self::Unanswered => difference >= 1.0,
             Self::Errors if unit == Unit::Percent => difference >= 1.0,
             Self::Errors if unit == Unit::Ratio => difference >= 0.01,
             Self::Latency | Self::Memory | Self::OwnTime | Self::Gap | Self::Wait => relative >= 0.2,

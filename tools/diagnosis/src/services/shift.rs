@@ -235,7 +235,8 @@ struct Sampled {
 
 impl Sampled {
     fn of(metric: &ServiceSeries<'_>, worst: &[&Point], points: &[&Point], usual: &Usual<'_>) -> Option<Self> {
-        let is_sampled = metric.family == SAMPLED && matches!(metric.role, Role::OwnErrors | Role::Errors);
+        let is_sampled =
+            metric.family == SAMPLED && matches!(metric.role, Role::OwnErrors | Role::Errors | Role::Unanswered);
         let within = usual.within.filter(|_| is_sampled)?;
         let count = |points: &[&Point]| points.iter().map(|p| p.count as f64).sum::<f64>();
         let before: Vec<&Point> = points.iter().filter(|p| within.contains(p.time)).copied().collect();

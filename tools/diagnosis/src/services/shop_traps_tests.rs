@@ -201,3 +201,71 @@ fn a_percentile_is_held_against_the_same_percentile() {
     assert_eq!(judged.verdict().2, vec!["cart".to_owned()]);
     assert_eq!(claims[1].citations, claims[0].citations);
 }
+
+#[test]
+fn calls_that_fail_with_nothing_on_the_other_side_accuse_the_callee() {
+    let unanswered = |edge: (&str, &str), share: f64| {
+        let mut shop = Shop::healthy();
+        shop.fail("cart", 8.0);
+        let edge = Entity::from([("from".to_owned(), edge.0.to_owned()), ("to".to_owned(), edge.1.to_owned())]);
+        let failing = move |_: usize, i: usize| Some(if i >= ONSET { share } else { 0.0 });
+        shop.metrics.push((Role::Unanswered, Unit::Percent, Box::new(failing), vec![edge]));
+        shop.judge()
+    };
+    let judged = unanswered(("cart", "db"), 30.0);
+    assert_eq!((judged.first().id.as_str(), judged.verdict().2), ("dependency_failure", vec!["db".to_owned()]));
+    // Nearly none, or of a service that the asked one does not call.
+    assert_eq!(unanswered(("cart", "db"), 0.6).first().id, "error_spike");
+    assert_eq!(unanswered(("elsewhere", "db"), 30.0).first().id, "error_spike");
+}
+
+#[test]
+fn an_address_that_refuses_is_the_callee_that_fell_silent() {
+    let refused = |silent: bool| {
+        let mut shop = Shop::healthy();
+        shop.fail("cart", 8.0);
+        shop.add(Role::OwnTime, Unit::Microseconds, move |s, i| {
+            (!(silent && s == 3 && i >= ONSET)).then_some(20_000.0 * (1.0 + 0.05 * noise(s, 7, i)))
+        });
+        shop.lines = Some(vec![(ONSET + 1, "cart", "dial tcp 10.42.7.19:6379: connect: connection refused")]);
+        shop.judge()
+    };
+    let judged = refused(true);
+    assert_eq!((judged.first().id.as_str(), judged.verdict().2), ("dependency_failure", vec!["db".to_owned()]));
+    // Nobody is silent: the address may be anybody's.
+    assert_eq!(refused(false).first().id, "error_spike");
+}
+
+#[test]
+fn one_kill_for_want_of_memory_is_told_by_its_line() {
+    let killed = |minute: usize, line: &'static str| {
+        let mut shop = Shop::healthy();
+        shop.fail("cart", 8.0);
+        shop.lines = Some(vec![(minute, "kubelet", line)]);
+        shop.judge()
+    };
+    let line = "Memory cgroup out of memory: Killed process 2231 (java) in pod cart-6c9f7d8b5-x2x9z";
+    let judged = killed(ONSET + 1, line);
+    assert_eq!((judged.first().id.as_str(), judged.verdict().2), ("memory_pressure", vec!["cart".to_owned()]));
+    // Long before, or a pod of somebody whose name begins alike.
+    assert_eq!(killed(WINDOW, line).first().id, "error_spike");
+    let other = "Memory cgroup out of memory: Killed process 2231 (java) in pod cartographer-6c9f7d8b5-x2x9z";
+    assert_eq!(killed(ONSET + 1, other).first().id, "error_spike");
+}
+
+#[test]
+fn a_limit_that_is_met_while_its_own_requests_are_as_many_as_ever_is_no_ones_traffic() {
+    let surged = |culprit: f64| {
+        let mut shop = Shop::healthy();
+        shop.slow("cart", 0.1);
+        shop.bend(Role::Requests, move |s, i, v| {
+            Some(if i >= ONSET { v * if s == 1 { culprit } else { 2.5 } } else { v })
+        });
+        shop.add(Role::CpuThrottle, Unit::Seconds, |s, i| {
+            Some(if s == 1 && i >= ONSET { 20.0 } else { 0.1 + 0.01 * noise(s, 6, i) })
+        });
+        shop.judge()
+    };
+    assert_eq!(surged(2.5).first().id, "traffic_surge");
+    assert_eq!(surged(1.0).first().id, "cpu_contention");
+}

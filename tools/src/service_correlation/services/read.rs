@@ -233,6 +233,7 @@ impl CaseFile {
             (Role::OwnErrors, traced.failed, Unit::Percent, "share of spans that fail by themselves, per 60 s"),
             (Role::OwnErrors, traced.failed_by_pod, Unit::Percent, "share of spans that fail by themselves, per 60 s"),
             (Role::Errors, traced.answered, Unit::Percent, "share of requests whose span failed, per 60 s"),
+            (Role::Unanswered, traced.unanswered, Unit::Percent, "share of calls that fail unanswered, per 60 s"),
             (Role::Gap, traced.gaps, Unit::Microseconds, "mean time between caller and callee, per 60 s"),
             (Role::Wait, traced.waits, Unit::Microseconds, "mean time in the caller before the call, per 60 s"),
         ] {

@@ -36,6 +36,8 @@ pub(super) struct Traced {
     pub(super) failed_by_pod: Vec<Series>,
     /// Share of the requests to a service whose span failed, whoever began the failure, percent.
     pub(super) answered: Vec<Series>,
+    /// Share of calls that fail at the caller and of which the callee has no span, percent, by `from` and `to`.
+    pub(super) unanswered: Vec<Series>,
     /// Time between caller and callee, microseconds, by `from` and `to`.
     pub(super) gaps: Vec<Series>,
     /// Time in a caller before a call that has no span of its own, microseconds, by `from` and `to`.
@@ -112,6 +114,8 @@ struct Sums {
     own: BTreeMap<(String, String), BTreeMap<Timestamp, Mean>>,
     failed: BTreeMap<(String, String), BTreeMap<Timestamp, Mean>>,
     answered: BTreeMap<(String, String), BTreeMap<Timestamp, Mean>>,
+    /// By caller and callee: of calls that have a span of their own, those that fail with nothing behind them.
+    unanswered: BTreeMap<(String, String), BTreeMap<Timestamp, Mean>>,
     /// By caller and callee: gaps of spans that are calls, and waits before calls of spans that are not.
     calls: BTreeMap<(String, String), BTreeMap<Timestamp, Mean>>,
     waits: BTreeMap<(String, String), BTreeMap<Timestamp, Mean>>,
@@ -139,6 +143,7 @@ impl Sums {
                 self.edges.insert((span.service.to_owned(), remote.to_owned()));
             }
             let at = self.step_of(span.at);
+            self.add_answer(span, below, at);
             if up != Some(span.service) {
                 // Not a part of a request inside of the service, but the request to it.
                 let place = self.answered.entry((span.service.to_owned(), span.pod.to_owned())).or_default();
@@ -164,6 +169,16 @@ impl Sums {
         for ((service, pod), (at, sum)) in own {
             add(self.own.entry((service.to_owned(), pod.to_owned())).or_default(), at, sum);
         }
+    }
+
+    /// A call that has a span of its own: whether it failed with nothing behind it. A refused connection leaves its callee no span.
+    fn add_answer(&mut self, span: &Span<'_>, below: &[&Span<'_>], at: Timestamp) {
+        let answering = below.iter().map(|c| c.service).find(|callee| *callee != span.service);
+        let Some(callee) = answering.or(span.remote).filter(|name| span.outgoing && *name != span.service) else {
+            return;
+        };
+        let place = self.unanswered.entry((span.service.to_owned(), callee.to_owned())).or_default();
+        add(place, at, if span.failed && below.is_empty() { 100.0 } else { 0.0 });
     }
 
     /// Before each call: from what the span did last (its beginning, or the end of a call before) until the callee's span begins.
@@ -194,6 +209,7 @@ impl Sums {
             failed: series(&by_service(&self.failed), |service| entity(service, "")),
             answered: series(&by_service(&self.answered), |service| entity(service, "")),
             failed_by_pod: series(&self.failed, |(service, pod)| entity(service, pod)),
+            unanswered: series(&self.unanswered, edge),
             gaps: series(&gaps, edge),
             waits: series(&waits, edge),
             calls: self.edges,

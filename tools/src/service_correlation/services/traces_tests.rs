@@ -99,3 +99,29 @@ fn failures_begin_where_no_child_fails() {
     assert_eq!(value(&traced.failed, &[("service", "cart")]), 50.0);
     assert!(traced.calls.contains(&("cart".to_owned(), "payments".to_owned())));
 }
+
+#[test]
+fn a_call_that_fails_with_nothing_behind_it_is_unanswered() {
+    let call = |trace, id, label| (trace, id, "", "cart", "", 10, 2, Some(label));
+    let traced = read(
+        &result(&[
+            // Answered, and answered with a failure; the label says one thing a span, so the kind stands on some only.
+            call("t", "a", ("span.kind", "client")),
+            ("t", "b", "a", "db", "", 10, 1, Some(("otel.status_code", "ERROR"))),
+            call("u", "c", ("span.kind", "client")),
+            ("u", "d", "c", "db", "", 10, 1, None),
+        ]),
+        60_000,
+    )
+    .unwrap();
+    assert_eq!(value(&traced.unanswered, &[("from", "cart"), ("to", "db")]), 0.0);
+    let mut rows = result(&[
+        call("t", "a", ("span.kind", "client")),
+        ("t", "b", "a", "db", "", 10, 1, None),
+        call("u", "c", ("span.kind", "client")),
+    ]);
+    let labels = [("span.kind", "client"), ("peer.service", "db"), ("error", "true")];
+    rows.rows[2][7] = Cell::Labels(labels.map(|(k, v)| (k.to_owned(), v.to_owned())).into());
+    let traced = read(&rows, 60_000).unwrap();
+    assert_eq!(value(&traced.unanswered, &[("from", "cart"), ("to", "db")]), 50.0);
+}

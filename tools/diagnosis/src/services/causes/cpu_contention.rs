@@ -11,8 +11,12 @@ pub(crate) fn assess(case: &ServiceCase<'_>) -> Finding {
     }
     if let Some(throttled) = case.worst(&[Role::CpuThrottle]) {
         let text = "{service} is held back by its CPU limit: throttling went from {before} to {level}.";
-        // Where half as many requests again came in, the limit is met because of them.
-        let busier = case.changes(throttled.service(), Role::Requests).first().is_some_and(|s| s.relative() >= 0.5);
+        // Where half as many requests again came in, the limit is met because of them: to the service, or to the one asked about,
+        // whose requests reach it, unless its own are known and are as many as ever.
+        let service = throttled.service();
+        let surged = |of: &str| case.changes(of, Role::Requests).first().is_some_and(|s| s.relative() >= 0.5);
+        let as_ever = case.series(service, Role::Requests).is_some_and(|own| !own.is_change());
+        let busier = surged(service) || surged(&case.entry) && !as_ever;
         let strength = if busier { Strength::Pattern } else { Strength::Proof };
         let mut support = case.supported(strength, throttled, throttled.sentence(text));
         support.claims.extend(case.changes(throttled.service(), Role::Cpu).first().map(|cpu| cpu.says().claim()));

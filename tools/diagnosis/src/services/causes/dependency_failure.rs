@@ -11,6 +11,7 @@ use crate::sentence::Sentence;
 use crate::services::case::ServiceCase;
 use crate::services::causes::network_delay::{by_exclusion, by_gap};
 use crate::services::role::Role;
+use crate::services::shift::Shift;
 use crate::services::suspects::Symptom;
 
 /// How a line says that somebody else did not answer.
@@ -30,7 +31,12 @@ const UNANSWERED: [&str; 12] = [
 ];
 
 /// How a line says that nobody was there to answer: the caller's own kernel or resolver says so.
-const NOT_REACHED: [&str; 8] = [
+const NOT_REACHED: [&str; 12] = [
+    // What it calls has no connection left to give.
+    "too many clients",
+    "too many connections",
+    "max number of clients reached",
+    "remaining connection slots",
     "connection refused",
     "could not reach",
     "no such host",
@@ -55,6 +61,9 @@ pub(crate) fn assess(case: &ServiceCase<'_>) -> Finding {
         return Finding::Supported(support);
     }
     if let Some(support) = outside(case) {
+        return Finding::Supported(support);
+    }
+    if let Some(support) = no_answer(case) {
         return Finding::Supported(support);
     }
     let Some(suspect) = case.suspect() else { return case.no_data("who takes the time") };
@@ -114,6 +123,24 @@ fn gone(case: &ServiceCase<'_>) -> Option<Box<Support>> {
     None
 }
 
+/// Calls of the asked service, or of one behind it, that fail with nothing recorded on the other side.
+fn no_answer(case: &ServiceCase<'_>) -> Option<Box<Support>> {
+    if !case.is_about(Symptom::Errors) {
+        return None;
+    }
+    let behind = case.graph.behind(&case.entry);
+    let of_field = |shift: &&Shift<'_>| shift.entity.get("from").is_some_and(|from| behind.contains(from.as_str()));
+    let calls = case.shifts.iter().filter(|s| s.role == Role::Unanswered && s.is_change() && s.near(case.stretch()));
+    let worst =
+        calls.filter(of_field).max_by(|a, b| (a.level - a.usual.level).total_cmp(&(b.level - b.usual.level)))?;
+    let callee = worst.entity.get("to")?;
+    let text = "{level} of the calls from {from} to {to} fail and {to} shows nothing of them, {before} usually.";
+    let mut support = case.supported(Strength::Proof, worst, worst.sentence(text));
+    support.components = vec![case.component(callee, None)];
+    support.claims.extend(quoted_line(case, worst.entity.get("from")?));
+    Some(support)
+}
+
 /// Whether a series was there all the time until then.
 fn steady(past: Option<&sightline_model::Evidence>, silent: &sightline_model::Series, last: Timestamp) -> bool {
     let before = past.and_then(|e| Some((e, e.series.iter().find(|s| s.entity == silent.entity)?)));
@@ -135,10 +162,17 @@ fn outside(case: &ServiceCase<'_>) -> Option<Box<Support>> {
     for service in services {
         let callees: Vec<&str> = case.graph.callees(service).collect();
         let unseen: Vec<&str> = callees.iter().copied().filter(|c| case.evidence_of(c).is_none()).collect();
+        let silent: Vec<&str> = callees.iter().copied().filter(|c| is_silent(case, c)).collect();
         for (index, row) in lines.rows.iter().enumerate().filter(|(_, row)| is_of(row, service) && unanswered(row)) {
             let body = row.fields.get("body").map(|b| b.to_ascii_lowercase()).unwrap_or_default();
             let named = callees.iter().find(|c| body.contains(&c.to_ascii_lowercase()));
-            let Some(callee) = named.or_else(|| unseen.first().filter(|_| unseen.len() == 1)) else { continue };
+            // A line may tell an address only: then it is the one callee of which nothing is seen, ever or any more.
+            let alone = |of: &[&'_ str]| if let [one] = of { Some((*one).to_owned()) } else { None };
+            let Some(callee) = named.map(|c| (*c).to_owned()).or_else(|| alone(&unseen)).or_else(|| alone(&silent))
+            else {
+                continue;
+            };
+            let callee = callee.as_str();
             // A callee that is well by its own telemetry did answer; but it cannot know of requests that never reached it.
             let well = case.evidence_of(callee).is_some() && !is_failing(case, callee) && !is_silent(case, callee);
             if well && !(named.is_some_and(|callee| is_new(case, lines, service, callee)) && was_not_reached(row)) {

@@ -1,9 +1,10 @@
 //! `memory_pressure`: a service is at the end of its memory. Killed for want of it, at its limit, or suddenly much larger.
 
-use sightline_model::{Relation, Stat};
+use jiff::SignedDuration;
+use sightline_model::{EvidenceRow, Relation, Stat};
 
-use crate::cause::{Finding, Strength};
-use crate::sentence::stat;
+use crate::cause::{Finding, Strength, Support};
+use crate::sentence::{Sentence, stat};
 use crate::services::case::ServiceCase;
 use crate::services::role::Role;
 use crate::services::shift::{Shift, decimals};
@@ -18,6 +19,9 @@ pub(crate) fn assess(case: &ServiceCase<'_>) -> Finding {
     if let Some(killed) = case.worst(&[Role::OomKills]) {
         let text = "Processes of {service} were killed for want of memory: {level} per step, {before} usually.";
         return Finding::Supported(case.supported(Strength::Proof, killed, killed.sentence(text)));
+    }
+    if let Some(support) = killed(case) {
+        return Finding::Supported(support);
     }
     let full = case.field().into_iter().find_map(|service| at_limit(case, service));
     let restarted = case.worst(&[Role::Restarts]);
@@ -57,6 +61,49 @@ pub(crate) fn assess(case: &ServiceCase<'_>) -> Finding {
         Some(shift) => case.quiet(shift),
         None => case.no_data("memory"),
     }
+}
+
+/// A line of a kernel or of a node's agent that says that a process of a service was killed for want of memory. One kill in two hours
+/// is a change of no counter.
+fn killed(case: &ServiceCase<'_>) -> Option<Box<Support>> {
+    let lines = case.observations.error_lines?;
+    let suspect = case.suspect()?;
+    let extent = suspect.shift.extent;
+    let says = |row: &EvidenceRow| {
+        let body = row.fields.get("body").map(|b| b.to_ascii_lowercase()).unwrap_or_default();
+        row.time.is_some_and(|at| at >= extent.from() - AHEAD && at < case.observations.window.to())
+            && KILLED.iter().any(|words| body.contains(words))
+    };
+    let (service, index) = case.field().into_iter().find_map(|service| {
+        let index = lines.rows.iter().position(|row| says(row) && is_about_pod_of(row, service))?;
+        Some((service, index))
+    })?;
+    let evidence = case.evidence_of(service)?;
+    let why = Sentence::new("A process of {service} was killed for want of memory at {at}: {line}.")
+        .named("service", evidence, "service", service)
+        .row_time("at", lines, index)
+        .quote("line", lines, index, "body");
+    let mut support = case.supported(Strength::Proof, &suspect.shift, why);
+    support.components = vec![case.component(service, None)];
+    support.claims.extend(case.series(service, Role::Memory).filter(|s| s.is_change()).map(|s| s.says().claim()));
+    Some(support)
+}
+
+/// How lines say that a process was killed for want of memory.
+const KILLED: [&str; 4] = ["out of memory: killed process", "memory cgroup out of memory", "oomkilled", "oom-kill"];
+
+/// A kill this long before requests suffer belongs to it: a process takes minutes to come back.
+const AHEAD: SignedDuration = SignedDuration::from_mins(10);
+
+/// Whether a line is of a service, or of one of its pods: pods are named after what they are replicas of.
+fn is_about_pod_of(row: &EvidenceRow, service: &str) -> bool {
+    let is_pod = |name: &str| name.strip_prefix(service).is_some_and(|rest| rest.starts_with('-'));
+    let named = ["service", "pod"].iter().filter_map(|key| row.entity.get(*key).or_else(|| row.fields.get(*key)));
+    named.into_iter().any(|name| name == service || is_pod(name))
+        || row
+            .fields
+            .get("body")
+            .is_some_and(|body| body.split(|c: char| !(c.is_ascii_alphanumeric() || c == '-')).any(is_pod))
 }
 
 /// The memory of a service near its limit in the stretch, which it was not before.
