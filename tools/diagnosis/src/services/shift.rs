@@ -71,7 +71,7 @@ impl<'a> Shift<'a> {
         let stretch = TimeRange::new(worst.first()?.time, just_after(worst.last()?.time))?;
         let level = mean(worst);
         let past = metric.past.and_then(|e| Some((e, e.series.iter().find(|s| s.entity == series.entity)?)));
-        let (usual, scale) = usual(metric, past, &points, stretch)?;
+        let (usual, scale) = usual(metric, past, &points, stretch, window)?;
         let scale = scale.max(role.floor(usual.level, metric.recent.unit));
         let score = if let Some(sampled) = Sampled::of(metric, worst, &points, &usual) {
             sampled.score()
@@ -267,6 +267,7 @@ fn usual<'a>(
     past: Option<(&'a Evidence, &'a Series)>,
     points: &[&Point],
     stretch: TimeRange,
+    window: TimeRange,
 ) -> Option<(Usual<'a>, f64)> {
     if let Some((evidence, series)) = past
         && series.points.len() >= ENOUGH_PAST
@@ -280,9 +281,13 @@ fn usual<'a>(
     }
     let first = points.first()?.time;
     let last = points.last()?.time;
+    // What lasts has its worst minutes anywhere in it: before these it was as high, so what comes before the window says more.
+    let lead = TimeRange::new(first, window.from());
+    let count = |within: &TimeRange| points.iter().filter(|p| within.contains(p.time)).count();
+    let lead = lead.filter(|lead| count(lead) >= ENOUGH_PAST);
     let before = TimeRange::new(first, stretch.from());
     let after = TimeRange::new(stretch.to(), just_after(last));
-    for within in [before, after].into_iter().flatten() {
+    for within in [lead, before, after].into_iter().flatten() {
         let values: Vec<f64> = points.iter().filter(|p| within.contains(p.time)).map(|p| p.value).collect();
         if let (Some(level), Some(scale)) = (median(&values), robust_scale(&values)) {
             return Some((Usual { evidence: metric.recent, within: Some(within), level }, scale));

@@ -67,14 +67,16 @@ pub(crate) fn assess(case: &ServiceCase<'_>) -> Finding {
 /// is a change of no counter.
 fn killed(case: &ServiceCase<'_>) -> Option<Box<Support>> {
     let lines = case.observations.error_lines?;
-    let suspect = case.suspect()?;
-    let extent = suspect.shift.extent;
+    let shift = case.suspect().map(|s| &s.shift).or(case.symptom.as_ref().map(|(_, shift)| shift))?;
+    let extent = shift.extent;
     let says = |row: &EvidenceRow| {
         let body = row.fields.get("body").map(|b| b.to_ascii_lowercase()).unwrap_or_default();
         row.time.is_some_and(|at| at >= extent.from() - AHEAD && at < case.observations.window.to())
             && KILLED.iter().any(|words| body.contains(words))
     };
-    let (service, index) = case.field().into_iter().find_map(|service| {
+    // A kill says more than any series: all that the asked service rests on is looked at, after the likeliest.
+    let services = case.field().into_iter().chain(case.graph.behind(&case.entry));
+    let (service, index) = services.into_iter().find_map(|service| {
         let index = lines.rows.iter().position(|row| says(row) && is_about_pod_of(row, service))?;
         Some((service, index))
     })?;
@@ -83,7 +85,7 @@ fn killed(case: &ServiceCase<'_>) -> Option<Box<Support>> {
         .named("service", evidence, "service", service)
         .row_time("at", lines, index)
         .quote("line", lines, index, "body");
-    let mut support = case.supported(Strength::Proof, &suspect.shift, why);
+    let mut support = case.supported(Strength::Proof, shift, why);
     support.components = vec![case.component(service, None)];
     support.claims.extend(case.series(service, Role::Memory).filter(|s| s.is_change()).map(|s| s.says().claim()));
     Some(support)

@@ -30,6 +30,10 @@ const FOR_GOOD: f64 = 0.5;
 /// A start before the window still shows in it.
 const BEFORE_MS: i64 = 900_000;
 
+/// A first token that takes this long and so many times what is usual is told although nobody would call the whole window slow.
+const GROSS_SECONDS: f64 = 5.0;
+const GROSS_FACTOR: f64 = 10.0;
+
 /// The least number of points that tell a level.
 const LEAST_POINTS: usize = 2;
 
@@ -49,13 +53,16 @@ fn assess(case: &Case<'_>) -> Finding {
         let why = Sentence::new("Ruled out: no replica started shortly before or in the window.").cite(&starts.id);
         return Finding::RuledOut(why.claim());
     }
-    if case.complaint().is_none() {
-        return case.ruled_out("a replica started, but nothing is slower than usual", &[signal]);
-    }
+    // Minutes within hours are no lasting change; whoever waited for them remembers.
+    let told_of = |slow: &Slow| case.complaint().is_some() || slow.is_gross();
     let slow: Vec<(usize, &Entity, Timestamp, Slow)> = recent
         .iter()
         .filter_map(|(row, entity, at)| Some((*row, *entity, *at, slow_start(case, signal, entity, *at)?)))
+        .filter(|(_, _, _, slow)| told_of(slow))
         .collect();
+    if slow.is_empty() && case.complaint().is_none() {
+        return case.ruled_out("a replica started, but nothing is slower than usual", &[signal]);
+    }
     let Some((row, entity, at, first)) = slow.first() else {
         return case.ruled_out("what started is as fast as the others, or slow for good", &[signal]);
     };
@@ -90,10 +97,23 @@ fn assess(case: &Case<'_>) -> Finding {
 /// How a replica's first minutes compare.
 struct Slow {
     unit: Unit,
+    /// The level of the first minutes, in the signal's unit.
+    level: f64,
     cold: Quantity,
     usual: Quantity,
     than: &'static str,
     factor: f64,
+}
+
+impl Slow {
+    /// Whether requests waited for a load of weights, and not for a cache: seconds at least, and many times what is usual.
+    fn is_gross(&self) -> bool {
+        let seconds = match self.unit {
+            Unit::Milliseconds => self.level / 1000.0,
+            _ => self.level,
+        };
+        seconds >= GROSS_SECONDS && self.factor >= GROSS_FACTOR
+    }
 }
 
 fn slow_start(case: &Case<'_>, signal: S, entity: &Entity, at: Timestamp) -> Option<Slow> {
@@ -127,7 +147,7 @@ fn slow_start(case: &Case<'_>, signal: S, entity: &Entity, at: Timestamp) -> Opt
     }
     let (level, usual, than) = usual.into_iter().find(|(level, _, _)| enough(*level))?;
     let factor = (cold + signal.floor()) / (level + signal.floor());
-    Some(Slow { unit: track.evidence.unit, cold: track.fact(Stat::Median, first), usual, than, factor })
+    Some(Slow { unit: track.evidence.unit, level: cold, cold: track.fact(Stat::Median, first), usual, than, factor })
 }
 
 fn hit_rate(case: &Case<'_>, entity: &Entity, at: Timestamp) -> Option<sightline_model::DraftClaim> {
