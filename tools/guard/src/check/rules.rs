@@ -156,6 +156,11 @@ impl Rules<'_> {
             [] => {}
             [Condition::PairIn(node, gpu, Bind { index: _, ty: ParamType::PairList })]
                 if node == NODE && gpu == GPU && self.is_column(NODE) && self.is_column(GPU) => {}
+            // All of these GPUs on all of these nodes.
+            [
+                Condition::In(node, Bind { index: _, ty: ParamType::TextList }),
+                Condition::In(gpu, Bind { index: _, ty: ParamType::TextList }),
+            ] if is(node, NODE) && is(gpu, GPU) && self.is_column(NODE) && self.is_column(GPU) => {}
             _ => self.fault(FaultKind::Expression, "`PREWHERE` may end with a placement, and with nothing else"),
         }
     }

@@ -113,8 +113,13 @@ fn no_condition_can_be_widened() {
 
 #[test]
 fn no_single_character_can_be_dropped_or_doubled() {
-    let (_, query) = queries().into_iter().find(|(name, _)| *name == "metrics_series_placement").unwrap();
-    let values = params(&query);
+    for name in ["metrics_series_placement", "metrics_series_whole_nodes"] {
+        no_character_of(&queries().into_iter().find(|(found, _)| *found == name).unwrap().1);
+    }
+}
+
+fn no_character_of(query: &ExecutableQuery) {
+    let values = params(query);
     for (at, character) in query.sql().char_indices() {
         let (before, rest) = query.sql().split_at(at);
         let (_, after) = rest.split_at(character.len_utf8());

@@ -39,6 +39,7 @@ fn sql_of_own_rows() {
     let wanted = [
         "metrics_series_avg",
         "metrics_series_placement",
+        "metrics_series_whole_nodes",
         "logs_rows",
         "spans_rows",
         "events_rows",

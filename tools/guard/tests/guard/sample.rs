@@ -145,6 +145,12 @@ pub(crate) fn every_shape() -> Vec<(&'static str, Query)> {
         placement: Some(vec![("atlas-n07".to_owned(), "3".to_owned()), ("atlas-n08".to_owned(), "0".to_owned())]),
         ..query(Dataset::Metrics, series(Aggregation::Avg))
     };
+    let whole_nodes = Query {
+        placement: Some(
+            [("n2", "0"), ("n1", "1"), ("n1", "0"), ("n2", "1")].map(|(n, g)| (n.to_owned(), g.to_owned())).to_vec(),
+        ),
+        ..query(Dataset::Metrics, series(Aggregation::Avg))
+    };
     let filtered = Query {
         filters: vec![
             filter(Dim::Node, Match::In(vec!["n1".to_owned(), "n2".to_owned()])),
@@ -178,6 +184,7 @@ pub(crate) fn every_shape() -> Vec<(&'static str, Query)> {
     vec![
         ("metrics_series_avg", query(Dataset::Metrics, series(Aggregation::Avg))),
         ("metrics_series_placement", placed),
+        ("metrics_series_whole_nodes", whole_nodes),
         ("metrics_series_rate", counter),
         (
             "metrics_samples",
