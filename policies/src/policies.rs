@@ -88,6 +88,20 @@ impl Policies {
         }
     }
 
+    /// The tenants in which this principal may do that; of one who belongs to every tenant, those that are known.
+    pub fn tenants_where(&self, principal: &Principal, action: Action, known: &BTreeSet<String>) -> BTreeSet<String> {
+        let candidates = match &principal.tenants {
+            TenantScope::Only(own) => own,
+            TenantScope::All => known,
+        };
+        let Ok(asker) = self.asker(principal) else { return BTreeSet::new() };
+        let may = |tenant: &&String| {
+            let verdict = self.rules.ask(&asker, action, Target::Tenant(tenant), own_job(principal, ""));
+            matches!(verdict, Verdict::Permitted(_))
+        };
+        candidates.iter().filter(may).cloned().collect()
+    }
+
     /// Whether a question of this principal may name this tenant.
     ///
     /// The answer rests on the principal and the name alone, so it is the same whether or not the tenant exists.

@@ -13,6 +13,8 @@ pub enum Action {
     Read(Dataset),
     /// Open the fleet view of a tenant; what it shows is read like everything else.
     ViewFleet,
+    /// Read the runbooks that a site has written for a tenant.
+    ReadRunbooks,
     /// Ask a question.
     AskQuestion,
     /// Call a typed tool from outside, without a question.
@@ -50,6 +52,7 @@ impl Action {
     pub fn all() -> impl Iterator<Item = Self> {
         Dataset::ALL.into_iter().map(Self::Read).chain([
             Self::ViewFleet,
+            Self::ReadRunbooks,
             Self::AskQuestion,
             Self::CallTool,
             Self::ReadOwnUsage,
@@ -79,6 +82,7 @@ impl Action {
             Self::Read(Dataset::Jobs) => "read_jobs",
             Self::Read(Dataset::JobGpus) => "read_job_gpus",
             Self::ViewFleet => "view_fleet",
+            Self::ReadRunbooks => "read_runbooks",
             Self::AskQuestion => "ask_question",
             Self::CallTool => "call_tool",
             Self::ReadOwnUsage => "read_own_usage",
@@ -96,7 +100,7 @@ impl Action {
     /// What it is done to.
     pub(crate) fn resource_kind(self) -> ResourceKind {
         match self {
-            Self::Read(_) | Self::ViewFleet => ResourceKind::Tenant,
+            Self::Read(_) | Self::ViewFleet | Self::ReadRunbooks => ResourceKind::Tenant,
             Self::AskQuestion
             | Self::CallTool
             | Self::ReadOwnUsage
@@ -114,6 +118,7 @@ impl Action {
         let words = match self {
             Self::Read(dataset) => return format!("read {dataset}"),
             Self::ViewFleet => "view the fleet",
+            Self::ReadRunbooks => "read runbooks",
             Self::AskQuestion => "ask questions",
             Self::CallTool => "call tools",
             Self::ReadOwnUsage => "see its own usage",

@@ -5,7 +5,7 @@ use sightline_model::{Dataset, Dim, Evidence, EvidenceRow, FactPath, Quantity, R
 use sightline_query::{MetricPart, Query, Shape};
 
 use crate::reading::{Content, Table, entity_key, evidence};
-use crate::sentence::{Sentence, at, fact};
+use crate::sentence::{Sentence, WHOLE, at, fact};
 use crate::tool::{Fetched, ToolContext, ToolError, ToolOutput, evidence_id};
 
 /// How far around a window is looked for any sample: long enough for a source that pauses over a weekend, short enough for
@@ -107,6 +107,21 @@ impl Missing {
                     Quantity::Constant(0.0),
                 ),
                 "not collected is not zero: what was asked for does not exist in the data that may be read",
+            ),
+            (Some(_), Some(there)) if self.dataset != Dataset::Metrics => (
+                Sentence::new()
+                    .number(nothing(1), WHOLE)
+                    .say(match self.dataset {
+                        Dataset::Logs => " log lines",
+                        Dataset::Spans => " spans",
+                        Dataset::Events => " events",
+                        Dataset::Jobs => " jobs",
+                        Dataset::JobGpus => " GPU placements",
+                        Dataset::Metrics => " samples",
+                    })
+                    .say(" fit what was asked, though there are others in this window")
+                    .compare(fact(&there.id, FactPath::Total), Relation::AtLeast, Quantity::Constant(1.0)),
+                "where names were asked for, check them with find_entities",
             ),
             (Some(_), Some(there)) => (
                 subject

@@ -12,6 +12,7 @@ use sightline_model::Dataset;
 
 use crate::args::{DatasetArg, FilterArg, Instant, dims, window};
 use crate::tool::{Fetched, Step, Tool, ToolContext, ToolError, ToolOutput};
+pub use jobs::JobOrder;
 pub use kinds::EntityKind;
 use kinds::Wanted;
 
@@ -49,6 +50,12 @@ pub struct FindEntitiesArgs {
     /// Jobs: began in it.
     #[serde(default)]
     started: bool,
+    /// Jobs: the largest or longest first.
+    #[serde(default)]
+    order: Option<JobOrder>,
+    /// Of jobs.
+    #[serde(default)]
+    min_gpus: Option<u32>,
 }
 
 /// What exists.
@@ -70,6 +77,8 @@ impl FindEntitiesArgs {
             ),
             ("count_by", !self.count_by.is_empty() && !of_jobs, "kind `job`"),
             ("started", self.started && !of_jobs, "kind `job`"),
+            ("order", self.order.is_some() && !of_jobs, "kind `job`"),
+            ("min_gpus", self.min_gpus.is_some() && !of_jobs, "kind `job`"),
         ];
         if let Some((name, _, kinds)) = misplaced.into_iter().find(|(_, given, _)| *given) {
             return Err(fault(format!("`{name}` is for {kinds}, not for `{}`; leave it out", self.kind.as_str())));
@@ -149,7 +158,13 @@ impl Tool for FindEntities {
         if first.is_empty() {
             return Ok(facts::unreadable(args.kind));
         }
-        let found = matching::found(args.kind, args.words(), context, started_from, &first)?;
+        let mut found = matching::found(args.kind, args.words(), context, started_from, &first)?;
+        if let Some(least) = args.min_gpus {
+            found.retain(|job| jobs::labelled_gpus(job).is_some_and(|gpus| gpus >= f64::from(least)));
+        }
+        if let Some(order) = args.order {
+            jobs::sort(&mut found, order, context.as_of);
+        }
         if !found.is_empty() && !args.count_by.is_empty() {
             let by = dims(Dataset::Jobs, &args.count_by);
             return jobs::counted(&by, &first, rest.first().copied(), started_from, context);

@@ -31,7 +31,7 @@ pub use list_events::ListEvents;
 pub use metric_range::MetricRange;
 pub use registry::{SentTool, find, sent_tools, tools, tools_with};
 pub use search_logs::SearchLogs;
-pub use search_runbooks::{SearchRunbooks, builtin_knowledge};
+pub use search_runbooks::{LiveKnowledge, SearchRunbooks, builtin_knowledge};
 pub use service_correlation::ServiceCorrelation;
 pub use sightline_diagnosis::{Knowledge, SiteRunbook};
 pub use tool::{AnyTool, Fetched, MAX_ROUNDS, Step, Tool, ToolContext, ToolError, ToolOutput, evidence_id};

@@ -164,7 +164,8 @@ fn series_output(
     fetched: &[Fetched],
     fixed: &Entity,
 ) -> Result<ToolOutput, ToolError> {
-    if let (Reading::Samples { .. }, [samples]) = (&asked.reading, read) {
+    // Only what is computed from neighbours was read with what tells series apart.
+    if let (Reading::Samples { .. }, Some(_), [samples]) = (&asked.reading, asked.transform, read) {
         asked.check_apart(samples, rows)?;
     }
     // What is computed comes first, then what it is computed from.
@@ -204,7 +205,11 @@ fn series_output(
         (None, [above, below]) => Some(divided(asked, above, below)),
         (Some(_) | None, _) => None,
     };
-    let evidence: Vec<Evidence> = computed.into_iter().chain(pieces).collect();
+    let mut evidence: Vec<Evidence> = computed.into_iter().chain(pieces).collect();
+    let of_time = matches!(asked.measure.aggregation, Aggregation::FractionAbove | Aggregation::FractionBelow);
+    if let (Reading::Whole, true, Some(head)) = (&asked.reading, of_time, evidence.first_mut()) {
+        head.rows.extend(facts::duration(head, rows.range));
+    }
     Ok(facts::output(&asked.measure, evidence, fixed))
 }
 

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
-use sightline_diagnosis::Knowledge;
 
+use crate::search_runbooks::LiveKnowledge;
 use crate::tool::AnyTool;
 use crate::{
     Compare, FindEntities, JobCorrelation, ListEvents, MetricRange, SearchLogs, SearchRunbooks, ServiceCorrelation,
@@ -14,11 +14,11 @@ use crate::{
 
 /// Every tool, with the knowledge that ships.
 pub fn tools() -> Vec<Box<dyn AnyTool>> {
-    tools_with(crate::builtin_knowledge())
+    tools_with(Arc::new(LiveKnowledge::new(crate::builtin_knowledge())))
 }
 
 /// Every tool, with this knowledge: a site's runbooks beside ours.
-pub fn tools_with(knowledge: Arc<Knowledge>) -> Vec<Box<dyn AnyTool>> {
+pub fn tools_with(knowledge: Arc<LiveKnowledge>) -> Vec<Box<dyn AnyTool>> {
     vec![
         Box::new(MetricRange),
         Box::new(TopK),

@@ -7,7 +7,7 @@ mod evidence;
 mod rank;
 mod told;
 
-use std::sync::{Arc, LazyLock, OnceLock};
+use std::sync::{Arc, LazyLock, OnceLock, PoisonError, RwLock};
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -50,43 +50,73 @@ pub fn builtin_knowledge() -> Arc<Knowledge> {
     Arc::clone(&BUILTIN)
 }
 
-/// Runbooks and reference.
+/// The knowledge in force: read by every call, replaced as a whole when a site's runbooks change.
 #[derive(Debug)]
-pub struct SearchRunbooks {
-    knowledge: Arc<Knowledge>,
-    /// The metrics of the catalogue as entries, and all entries by word: made when the first question comes. A process has one
-    /// catalogue.
-    shelf: OnceLock<Shelf>,
+pub struct LiveKnowledge {
+    current: RwLock<Arc<Shelf>>,
 }
 
 /// Everything that is searched.
 #[derive(Debug)]
 struct Shelf {
-    metrics: Vec<Entry>,
-    index: Index,
+    knowledge: Arc<Knowledge>,
+    /// The metrics of the catalogue as entries: made when the first question comes. A process has one catalogue.
+    metrics: OnceLock<Vec<Entry>>,
+    /// All entries by word, for those who may see all of them.
+    index: OnceLock<Index>,
+}
+
+impl LiveKnowledge {
+    /// Begins with this.
+    pub fn new(knowledge: Arc<Knowledge>) -> Self {
+        Self { current: RwLock::new(Shelf::new(knowledge)) }
+    }
+
+    /// Puts this in the place of what is in force.
+    pub fn replace(&self, knowledge: Arc<Knowledge>) {
+        // A poisoned lock only means that a thread died between two whole shelves.
+        *self.current.write().unwrap_or_else(PoisonError::into_inner) = Shelf::new(knowledge);
+    }
+
+    fn now(&self) -> Arc<Shelf> {
+        Arc::clone(&self.current.read().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl Shelf {
+    fn new(knowledge: Arc<Knowledge>) -> Arc<Self> {
+        Arc::new(Self { knowledge, metrics: OnceLock::new(), index: OnceLock::new() })
+    }
+
+    /// The entries that the asker may see, in the order in which they are indexed.
+    fn entries(&self, context: &ToolContext<'_>) -> Vec<&Entry> {
+        let metrics = self.metrics.get_or_init(|| context.catalogue.metrics().map(metric_entry).collect());
+        self.knowledge.seen_by(context.runbooks_of).into_iter().chain(metrics).collect()
+    }
+
+    /// Their index. Where some are hidden it is made anew: how rare a word is must not tell of a text that may not be seen.
+    fn indexed<T>(&self, entries: &[&Entry], search: impl FnOnce(&Index) -> T) -> T {
+        let all = self.knowledge.entries().iter().all(|entry| entry.tenants.is_empty());
+        if all { search(self.index.get_or_init(|| Index::new(entries))) } else { search(&Index::new(entries)) }
+    }
+}
+
+/// Runbooks and reference.
+#[derive(Debug)]
+pub struct SearchRunbooks {
+    knowledge: Arc<LiveKnowledge>,
 }
 
 impl Default for SearchRunbooks {
     fn default() -> Self {
-        Self::new(builtin_knowledge())
+        Self::new(Arc::new(LiveKnowledge::new(builtin_knowledge())))
     }
 }
 
 impl SearchRunbooks {
     /// The tool over this knowledge.
-    pub fn new(knowledge: Arc<Knowledge>) -> Self {
-        Self { knowledge, shelf: OnceLock::new() }
-    }
-
-    /// The entries with their index: the index counts the knowledge first, then the metrics.
-    fn shelf(&self, catalogue: &Catalogue) -> (Vec<&Entry>, &Index) {
-        let shelf = self.shelf.get_or_init(|| {
-            let metrics: Vec<Entry> = catalogue.metrics().map(metric_entry).collect();
-            let entries: Vec<&Entry> = self.knowledge.entries().iter().chain(&metrics).collect();
-            let index = Index::new(&entries);
-            Shelf { metrics, index }
-        });
-        (self.knowledge.entries().iter().chain(&shelf.metrics).collect(), &shelf.index)
+    pub fn new(knowledge: Arc<LiveKnowledge>) -> Self {
+        Self { knowledge }
     }
 }
 
@@ -108,8 +138,9 @@ impl Tool for SearchRunbooks {
 
     fn interpret(&self, args: &Self::Args, context: &ToolContext<'_>, _: &[Fetched]) -> Result<ToolOutput, ToolError> {
         let asked: String = args.query.chars().take(MAX_QUERY).collect();
-        let (entries, index) = self.shelf(context.catalogue);
-        let hits = hits(args, &asked, &entries, index, context.catalogue);
+        let shelf = self.knowledge.now();
+        let entries = shelf.entries(context);
+        let hits = shelf.indexed(&entries, |index| hits(args, &asked, &entries, index, context.catalogue));
         let pieces: Vec<_> =
             hits.iter().zip(1..).map(|(entry, n)| evidence::of_entry(NAME, entry, n, context.as_of)).collect();
         if pieces.is_empty() {

@@ -98,7 +98,7 @@ fn a_sites_runbook_is_found_and_marked() {
     let files = [sightline_diagnosis::SiteRunbook { file: "our-filers.md".to_owned(), text: text.to_owned() }];
     let (knowledge, faults) = Knowledge::builtin().with_site(&files);
     assert!(faults.is_empty());
-    let tool = SearchRunbooks::new(Arc::new(knowledge));
+    let tool = SearchRunbooks::new(Arc::new(LiveKnowledge::new(Arc::new(knowledge))));
     let (_, output) = run(&tool, &json!({ "query": "filers of building B" }), |_| Vec::new()).unwrap();
     let piece = &output.evidence[0];
     assert_eq!(piece.entry_id.as_deref(), Some("runbook/our-filers"));

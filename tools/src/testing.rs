@@ -14,6 +14,7 @@ use crate::reading::{stat, stats};
 use crate::tool::{AnyTool, Fetched, Step, ToolContext, ToolError, ToolOutput};
 
 static CATALOGUE: LazyLock<Catalogue> = LazyLock::new(|| Catalogue::builtin().unwrap());
+static NOBODYS: BTreeSet<String> = BTreeSet::new();
 static ALL: LazyLock<BTreeSet<Dataset>> = LazyLock::new(|| Dataset::ALL.into_iter().collect());
 
 /// Noon of a day, and some seconds.
@@ -26,7 +27,7 @@ pub(crate) fn text(seconds: i64) -> String {
 }
 
 pub(crate) fn context() -> ToolContext<'static> {
-    ToolContext { catalogue: &CATALOGUE, as_of: at(86_400), may_read: &ALL, max_rows: 1000 }
+    ToolContext { catalogue: &CATALOGUE, as_of: at(86_400), may_read: &ALL, runbooks_of: &NOBODYS, max_rows: 1000 }
 }
 
 /// A query with these rows as its result; the cells in the order of its columns.
@@ -202,6 +203,7 @@ fn number_of(path: &FactPath, evidence: &Evidence) -> f64 {
 fn time_of(path: &FactPath, evidence: &Evidence) -> Timestamp {
     match path {
         FactPath::RowTime { row } => evidence.rows[*row].time.unwrap(),
+        FactPath::RowField { row, field } => evidence.rows[*row].fields[field].parse().unwrap(),
         FactPath::LastSeen { entity } => {
             evidence.series.iter().find(|s| s.entity == *entity).unwrap().points.last().unwrap().time
         }

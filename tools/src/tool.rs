@@ -23,6 +23,8 @@ pub struct ToolContext<'a> {
     pub as_of: Timestamp,
     /// The datasets the asker may read. A tool leaves the others out and says so; the guard would refuse them anyway.
     pub may_read: &'a BTreeSet<Dataset>,
+    /// The tenants whose runbooks the asker may read.
+    pub runbooks_of: &'a BTreeSet<String>,
     /// The most rows one query may return for this asker.
     pub max_rows: u32,
 }

@@ -1,5 +1,6 @@
 //! `top_k`: entities ranked by a metric over a window, with the total and what the rest amounts to.
 
+mod by_job;
 mod facts;
 mod groups;
 
@@ -114,11 +115,14 @@ impl Tool for TopK {
 
     fn plan(&self, args: &Self::Args, context: &ToolContext<'_>, fetched: &[Fetched]) -> Result<Step, ToolError> {
         let asked = args.asked(context, fetched)?;
-        let rows = match asked.scope {
-            JobScope::Ask(query) => return Ok(Step::Fetch(vec![*query])),
+        let rows = match &asked.scope {
+            JobScope::Ask(query) => return Ok(Step::Fetch(vec![(**query).clone()])),
             JobScope::Unknown => return Ok(Step::Done),
-            JobScope::Known(rows) => rows,
+            JobScope::Known(rows) => rows.clone(),
         };
+        if by_job::applies(args, context) {
+            return by_job::plan(&asked, &rows, context, fetched);
+        }
         let read = reads(fetched);
         if read.is_empty() {
             let order = Order::from(args.order);
@@ -144,10 +148,13 @@ impl Tool for TopK {
         fetched: &[Fetched],
     ) -> Result<ToolOutput, ToolError> {
         let asked = args.asked(context, fetched)?;
-        let rows = match asked.scope {
-            JobScope::Known(rows) => rows,
+        let rows = match &asked.scope {
+            JobScope::Known(rows) => rows.clone(),
             JobScope::Ask(_) | JobScope::Unknown => return Ok(unknown_job(NAME, fetched)),
         };
+        if by_job::applies(args, context) {
+            return by_job::output(args, &asked, &rows, context, fetched);
+        }
         let read = reads(fetched);
         if read.iter().any(|f| f.result.truncated) {
             return Err(cut(context));

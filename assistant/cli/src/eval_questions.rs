@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use sightline_evals::questions::{AS_OF, Call, Fault, Given, Labelled, Scored, Tally, faults, json, misleads, read};
 use sightline_server::commands::CommandError;
-use sightline_server::commands::questions::{FleetLine, Heard};
+use sightline_server::commands::questions::{FleetLine, Heard, Reply};
 use sightline_server::{Config, Earlier, Outcome, output, render_text};
 
 use crate::arguments::eval::QuestionsArguments;
@@ -50,7 +50,10 @@ async fn scored(line: &FleetLine, label: &Labelled) -> Result<Scored, CommandErr
         if let Some(heard) = last.take() {
             before.push(Earlier::of(&heard.answer));
         }
-        last = Some(line.ask(turn, &before, &label.principal, &label.zone).await?);
+        last = match line.ask(turn, &before, &label.principal, &label.zone).await? {
+            Reply::Heard(heard) => Some(*heard),
+            Reply::MayNotAsk(reason) => return Ok(turned_away(label, reason)),
+        };
     }
     let heard = last.ok_or_else(|| CommandError::Failed("it has no turn".to_owned()))?;
     let value = match &label.value_sql {
@@ -76,14 +79,26 @@ async fn scored(line: &FleetLine, label: &Labelled) -> Result<Scored, CommandErr
     })
 }
 
+/// Who may not ask is refused before anything is planned.
+fn turned_away(label: &Labelled, reason: String) -> Scored {
+    let due = label.outcome.contains(&Outcome::Refused);
+    let faults = if due { Vec::new() } else { vec![told(&Fault::Outcome(Outcome::Refused.as_str().to_owned()))] };
+    Scored { faults, outcome: Outcome::Refused.as_str().to_owned(), headline: reason, ..nothing(label) }
+}
+
 fn failed_one(label: &Labelled, error: &CommandError) -> Scored {
+    Scored { faults: vec![format!("a fault: {error}")], outcome: "fault".to_owned(), ..nothing(label) }
+}
+
+/// A question of which nothing was heard.
+fn nothing(label: &Labelled) -> Scored {
     Scored {
         id: label.id.clone(),
         class: label.class.clone(),
         turns: label.turns.clone(),
         confident: false,
-        faults: vec![format!("a fault: {error}")],
-        outcome: "fault".to_owned(),
+        faults: Vec::new(),
+        outcome: String::new(),
         headline: String::new(),
         calls: Vec::new(),
         wall_ms: 0.0,

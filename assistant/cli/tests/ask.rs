@@ -32,6 +32,23 @@ async fn the_line_from_a_recorded_incident_to_a_printed_answer_holds() {
     stdout_holds_one_document_and_the_latest_sample_is_said_on_stderr(&lab, &thermal);
     without_as_only_the_only_tenants_operator_asks(&lab, &thermal, &two);
     wrong_options_are_usage_errors_of_one_line(&lab, &thermal);
+    a_conversation_goes_on_by_its_id_for_its_asker_alone(&lab, &thermal);
+}
+
+fn a_conversation_goes_on_by_its_id_for_its_asker_alone(lab: &Lab, bundle: &Path) {
+    let hot = "gpu temperature of n1 over the last 2 hours";
+    let first = lab.ask(bundle, &["--as", "operator@atlas", "--as-of", worlds::END], hot);
+    let id = first["conversation_id"].as_str().unwrap();
+    let second =
+        lab.ask(bundle, &["--as", "operator@atlas", "--as-of", worlds::END, "--conversation", id], "and power?");
+    assert_eq!(second["conversation_id"], first["conversation_id"]);
+    assert_eq!(second["time_range"]["from"], first["time_range"]["from"], "the window is that of the question before");
+    let path = bundle.to_str().unwrap();
+    for (who, id) in [("viewer@atlas", id), ("operator@atlas", "0190-unknown")] {
+        let output = lab.run(&["ask", "--bundle", path, "--as", who, "--conversation", id, "and power?"]);
+        assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+        assert!(stderr(&output).contains(&format!("`{who}` has no conversation with the id of --conversation")));
+    }
 }
 
 fn the_answer_names_cause_gpu_and_onset_and_every_row_of_evidence_can_be_run_again(lab: &Lab, bundle: &Path) {

@@ -127,29 +127,39 @@ async fn plan_run_ground(
     let started = assistant.clock.monotonic_ms();
     may_ask(assistant, question)?;
     let ask = question.brief();
+    let zone = assistant.planner.zone(&ask).unwrap_or_else(|| question.time_zone.clone());
+    let told = Told { question, zone: &zone, events };
     let mut gathered: Vec<Gathered> = Vec::new();
     for _ in 0..MAX_TURNS {
         let plan = tracing::info_span!("planner", planner = assistant.planner.name());
         match assistant.planner.next(&ask, &gathered).instrument(plan).await? {
-            Turn::Calls(calls) => gather(assistant, question, events, calls, &mut gathered, spent).await?,
+            Turn::Calls(calls) => gather(assistant, told, calls, &mut gathered, spent).await?,
             Turn::Draft(draft) => {
                 spent.wall_ms = assistant.clock.monotonic_ms() - started;
-                return Ok(ground(assistant, question, *draft, gathered, *spent, begun));
+                return Ok(ground(assistant, told, *draft, gathered, *spent, begun));
             }
         }
     }
     Err(AskError::NoEnd)
 }
 
+/// A question, the zone in which its answer tells times, and who hears of it meanwhile.
+#[derive(Clone, Copy)]
+struct Told<'a> {
+    question: &'a Question,
+    zone: &'a TimeZone,
+    events: &'a dyn Events,
+}
+
 /// Runs the calls of one turn together, names their evidence, and sends the facts that pass verification at once.
 async fn gather(
     assistant: &Assistant,
-    question: &Question,
-    events: &dyn Events,
+    told: Told<'_>,
     calls: Vec<ToolCall>,
     gathered: &mut Vec<Gathered>,
     spent: &mut Spent,
 ) -> Result<(), AskError> {
+    let Told { question, events, .. } = told;
     let calls: Vec<ToolCall> = calls.into_iter().take(MAX_CALLS).collect();
     let planned = |call: &ToolCall| PlannedCall { tool: call.tool.clone(), arguments: call.arguments.clone() };
     events.emit(Event::Plan { calls: calls.iter().map(planned).collect() });
@@ -168,7 +178,7 @@ async fn gather(
                 spent.add(&run);
                 report_run(events, &call, &run);
                 if call.tool != LOOKUP {
-                    report_facts(question, events, &run);
+                    report_facts(told, &run);
                 }
                 Ok(run.output)
             }
@@ -187,14 +197,14 @@ async fn gather(
 
 fn ground(
     assistant: &Assistant,
-    question: &Question,
+    told: Told<'_>,
     draft: Draft,
     gathered: Vec<Gathered>,
     spent: Spent,
     begun: AuditRef,
 ) -> Answer {
     let span = tracing::info_span!("ground");
-    span.in_scope(|| assemble(assistant.ids.next(), question, draft, gathered, spent, begun))
+    span.in_scope(|| assemble(assistant.ids.next(), told.question, told.zone, draft, gathered, spent, begun))
 }
 
 fn check_form(question: &Question) -> Result<(), AskError> {
@@ -304,8 +314,9 @@ fn report_failure(events: &dyn Events, call: &ToolCall, failure: &ToolFailure) {
 }
 
 /// Facts are sent as soon as they are verified, so that the first one comes early.
-fn report_facts(question: &Question, events: &dyn Events, run: &ToolRun) {
-    let mut grounder = Grounder::new(&run.output.evidence, &question.text, question.time_zone.clone());
+fn report_facts(told: Told<'_>, run: &ToolRun) {
+    let Told { question, zone, events } = told;
+    let mut grounder = Grounder::new(&run.output.evidence, &question.text, zone.clone());
     let headline = run.output.headline.as_ref().filter(|headline| !run.output.claims.contains(headline));
     let drafts = headline.into_iter().chain(&run.output.claims);
     for claim in drafts.filter_map(|draft| grounder.claim(draft)) {

@@ -1,5 +1,6 @@
 //! From a draft and the evidence to the answer as it is sent: only verified sentences, evidence without its points.
 
+use jiff::tz::TimeZone;
 use sightline_model::{Answer, AnswerId, AuditRef, CauseStatus, Cost, Evidence, Outcome, Read};
 
 use crate::answer_question::Question;
@@ -36,10 +37,11 @@ impl Spent {
     }
 }
 
-/// Grounds the draft and puts the answer together.
+/// Grounds the draft and puts the answer together; its times are told in `zone`.
 pub(crate) fn assemble(
     answer_id: String,
     question: &Question,
+    zone: &TimeZone,
     draft: Draft,
     gathered: Vec<Gathered>,
     spent: Spent,
@@ -47,7 +49,7 @@ pub(crate) fn assemble(
 ) -> Answer {
     let evidence: Vec<Evidence> =
         gathered.into_iter().filter_map(|g| g.outcome.ok()).flat_map(|output| output.evidence).collect();
-    let mut grounder = Grounder::new(&evidence, &question.text, question.time_zone.clone());
+    let mut grounder = Grounder::new(&evidence, &question.text, zone.clone());
     let headline = draft.headline.as_ref().and_then(|headline| grounder.claim(headline));
     let mut causes: Vec<_> = draft.causes.iter().filter_map(|cause| grounder.cause(cause)).collect();
     renumber_ranks(&mut causes);

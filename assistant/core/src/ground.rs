@@ -205,7 +205,12 @@ impl<'a> Grounder<'a> {
             }
             NumberSlot::Time(fact) => match look_up(fact, self.evidence)? {
                 Fact::Time(at) => Ok(text::time(at, &self.zone)),
-                Fact::Number(_) | Fact::Text(_) => Err(Ungrounded::NotANumber),
+                // A row holds further instants as text: when a job ended.
+                Fact::Text(raw) => match raw.parse() {
+                    Ok(at) => Ok(text::time(at, &self.zone)),
+                    Err(_) => Err(Ungrounded::NotANumber),
+                },
+                Fact::Number(_) => Err(Ungrounded::NotANumber),
             },
             NumberSlot::Quote(fact) => match look_up(fact, self.evidence)? {
                 Fact::Text(raw) => Ok(format!("“{}”", text::clean(&raw))),

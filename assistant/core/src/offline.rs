@@ -17,6 +17,7 @@ mod meaning;
 mod plan;
 mod reading;
 mod resolve;
+mod site_words;
 mod subject;
 mod time;
 mod why;
@@ -28,6 +29,8 @@ mod follow_tests;
 #[cfg(test)]
 mod meaning_tests;
 #[cfg(test)]
+mod phrasing_tests;
+#[cfg(test)]
 mod reading_tests;
 #[cfg(test)]
 mod time_tests;
@@ -37,27 +40,31 @@ use std::sync::Arc;
 use jiff::tz::TimeZone;
 use sightline_model::BoxFuture;
 use sightline_query::Catalogue;
-use sightline_query::catalogue::Metric;
 
 use crate::ports::{Ask, Gathered, Planner, PlannerError, Turn};
 pub use explain::Explanation;
-use lexicon::Lexicon;
 pub use lexicon::LexiconFault;
+pub use site_words::{LiveWords, SiteWords, SiteWordsFaults};
 
 /// The built-in planner. It keeps nothing between turns: each turn is a function of the question and what was gathered.
 pub struct OfflinePlanner {
     catalogue: Arc<Catalogue>,
-    lexicon: Lexicon,
+    words: Arc<LiveWords>,
 }
 
 impl OfflinePlanner {
-    /// A planner over this catalogue.
+    /// A planner over this catalogue, with the words that ship.
     ///
     /// # Errors
     /// When a word list that ships cannot be read.
     pub fn new(catalogue: Arc<Catalogue>) -> Result<Self, LexiconFault> {
-        let lexicon = Lexicon::builtin(catalogue.metrics().flat_map(Metric::words))?;
-        Ok(Self { catalogue, lexicon })
+        let words = Arc::new(LiveWords::new(Arc::clone(&catalogue))?);
+        Ok(Self { catalogue, words })
+    }
+
+    /// A planner over this catalogue, with these words.
+    pub fn over(catalogue: Arc<Catalogue>, words: Arc<LiveWords>) -> Self {
+        Self { catalogue, words }
     }
 
     /// How a question is read, as far as its words alone tell.
@@ -65,16 +72,16 @@ impl OfflinePlanner {
     /// # Errors
     /// When the zone is not known, or a time expression has no meaning.
     pub fn explain(&self, ask: &Ask) -> Result<Explanation, PlannerError> {
-        let zone = zone(ask)?;
-        match follow::read(ask, &self.lexicon, &self.catalogue, &zone) {
+        let (zone, lexicon) = (zone(ask)?, self.words.now());
+        match follow::read(ask, &lexicon, &self.catalogue, &zone) {
             Ok(reading) => Ok(explain::explain(&reading)),
             Err(fault) => Err(PlannerError::Failed { planner: "offline", reason: fault.reason }),
         }
     }
 
     fn turn(&self, ask: &Ask, gathered: &[Gathered]) -> Result<Turn, PlannerError> {
-        let zone = zone(ask)?;
-        let reading = match follow::read(ask, &self.lexicon, &self.catalogue, &zone) {
+        let (zone, lexicon) = (zone(ask)?, self.words.now());
+        let reading = match follow::read(ask, &lexicon, &self.catalogue, &zone) {
             Ok(reading) => reading,
             Err(fault) => return Ok(Turn::Draft(Box::new(draft::time_fault(&ask.text, &fault)))),
         };
@@ -84,7 +91,7 @@ impl OfflinePlanner {
             zone: &shown,
             reading: &reading,
             catalogue: &self.catalogue,
-            lexicon: &self.lexicon,
+            lexicon: &lexicon,
             gathered,
         };
         Ok(plan::next(&stage))
@@ -101,6 +108,11 @@ fn zone(ask: &Ask) -> Result<TimeZone, PlannerError> {
 impl Planner for OfflinePlanner {
     fn name(&self) -> &'static str {
         "offline"
+    }
+
+    fn zone(&self, ask: &Ask) -> Option<TimeZone> {
+        let own = zone(ask).ok()?;
+        follow::read(ask, &self.words.now(), &self.catalogue, &own).ok()?.zone
     }
 
     fn next<'a>(&'a self, ask: &'a Ask, gathered: &'a [Gathered]) -> BoxFuture<'a, Result<Turn, PlannerError>> {

@@ -1,6 +1,7 @@
 //! What core needs of the outside besides the engine and the audit log: a clock, ids, a planner.
 
 use jiff::Timestamp;
+use jiff::tz::TimeZone;
 use serde_json::Value;
 use sightline_model::{
     Answer, AskedRange, BoxFuture, Candidate, CauseStatus, DraftCause, DraftClaim, Outcome, Principal,
@@ -139,6 +140,11 @@ pub enum PlannerError {
 pub trait Planner: Send + Sync {
     /// Its name in answers and records.
     fn name(&self) -> &'static str;
+
+    /// The zone in which the question wants its times told, where it names another than the asker's.
+    fn zone(&self, _ask: &Ask) -> Option<TimeZone> {
+        None
+    }
 
     /// What to do next, given what was gathered so far.
     fn next<'a>(&'a self, ask: &'a Ask, gathered: &'a [Gathered]) -> BoxFuture<'a, Result<Turn, PlannerError>>;

@@ -3,6 +3,7 @@
 use futures::{StreamExt as _, TryStreamExt as _};
 use jiff::Timestamp;
 use sightline_model::{BoxFuture, Principal, QuestionId, Read};
+use sightline_policies::Action;
 use sightline_tools::{AnyTool, Fetched, MAX_ROUNDS, Step, ToolContext, ToolOutput};
 
 use crate::assistant::Assistant;
@@ -51,10 +52,13 @@ pub async fn run_tool(assistant: &Assistant, caller: Caller<'_>, call: &ToolCall
     };
     let limits = assistant.policies.now().limits(caller.principal);
     let may_read = readable(assistant, caller.principal, tool.name());
+    let runbooks_of =
+        assistant.policies.now().tenants_where(caller.principal, Action::ReadRunbooks, &assistant.tenants);
     let context = ToolContext {
         catalogue: &assistant.catalogue,
         as_of: caller.as_of,
         may_read: &may_read,
+        runbooks_of: &runbooks_of,
         max_rows: u32::try_from(limits.max_result_rows).unwrap_or(u32::MAX),
     };
     let behalf = Behalf { assistant, caller, limits: &limits, tool: tool.name(), call, job: None };

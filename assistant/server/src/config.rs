@@ -44,7 +44,7 @@ struct RawConfig {
     #[serde(default)]
     policies: RawPolicies,
     #[serde(default)]
-    runbooks: RawRunbooks,
+    site: RawSite,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -61,7 +61,7 @@ struct RawPolicies {
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct RawRunbooks {
+struct RawSite {
     dir: Option<PathBuf>,
 }
 
@@ -151,8 +151,8 @@ pub struct Config {
     pub public_url: Option<String>,
     /// The site's own policies; the shipped ones otherwise.
     pub policies_dir: Option<PathBuf>,
-    /// The site's own runbooks, beside the shipped ones.
-    pub runbooks_dir: Option<PathBuf>,
+    /// The site's own words and runbooks, beside the shipped ones.
+    pub site_dir: Option<PathBuf>,
     /// The binary to start as the engine; the running one unless given.
     pub program: Option<PathBuf>,
 }
@@ -209,19 +209,8 @@ fn read(path: &Path) -> Result<RawConfig, ConfigError> {
 fn overlay(raw: RawConfig, env: &dyn Fn(&str) -> Option<String>) -> RawConfig {
     let path = |name: &str, file: Option<PathBuf>| env(name).map(PathBuf::from).or(file);
     let text = |name: &str, file: Option<String>| env(name).or(file);
-    let RawConfig {
-        data_dir,
-        listen,
-        engine,
-        clickhouse,
-        audit,
-        cli,
-        evidence,
-        conversations,
-        server,
-        policies,
-        runbooks,
-    } = raw;
+    let RawConfig { data_dir, listen, engine, clickhouse, audit, cli, evidence, conversations, server, policies, site } =
+        raw;
     RawConfig {
         data_dir: path("SIGHTLINE_DATA_DIR", data_dir),
         listen: text("SIGHTLINE_LISTEN", listen),
@@ -243,24 +232,13 @@ fn overlay(raw: RawConfig, env: &dyn Fn(&str) -> Option<String>) -> RawConfig {
         conversations: RawKept { keep_days: text("SIGHTLINE_CONVERSATIONS_KEEP_DAYS", conversations.keep_days) },
         server: RawServer { public_url: text("SIGHTLINE_SERVER_PUBLIC_URL", server.public_url) },
         policies: RawPolicies { dir: path("SIGHTLINE_POLICIES_DIR", policies.dir) },
-        runbooks: RawRunbooks { dir: path("SIGHTLINE_RUNBOOKS_DIR", runbooks.dir) },
+        site: RawSite { dir: path("SIGHTLINE_SITE_DIR", site.dir) },
     }
 }
 
 fn check(raw: RawConfig, flags: &Flags) -> Result<Config, ConfigError> {
-    let RawConfig {
-        data_dir,
-        listen,
-        engine,
-        clickhouse,
-        audit,
-        cli,
-        evidence,
-        conversations,
-        server,
-        policies,
-        runbooks,
-    } = raw;
+    let RawConfig { data_dir, listen, engine, clickhouse, audit, cli, evidence, conversations, server, policies, site } =
+        raw;
     let mut faults = Vec::new();
     let listen = flags.listen.clone().or(listen).unwrap_or_else(|| DEFAULT_LISTEN.to_owned());
     let address = listen.parse::<SocketAddr>();
@@ -323,7 +301,7 @@ fn check(raw: RawConfig, flags: &Flags) -> Result<Config, ConfigError> {
             keep_days,
             public_url: server.public_url,
             policies_dir: policies.dir,
-            runbooks_dir: runbooks.dir,
+            site_dir: site.dir,
             program: None,
         }),
         Ok(_) | Err(_) => Err(ConfigError { faults }),

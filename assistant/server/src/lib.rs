@@ -19,7 +19,7 @@ pub mod quota;
 mod retention;
 pub mod review;
 pub mod room;
-mod runbooks;
+pub mod site_folder;
 pub mod stations;
 mod tally;
 

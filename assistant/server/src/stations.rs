@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use jiff::{Timestamp, ToSpan as _};
 use sightline_audit::SqliteAudit;
-use sightline_core::offline::{LexiconFault, OfflinePlanner};
+use sightline_core::offline::{LexiconFault, LiveWords, OfflinePlanner};
 use sightline_core::{Assistant, Clock};
 use sightline_engine::native::DatabaseName;
 use sightline_engine::{
@@ -19,6 +19,7 @@ use sightline_guard::{Guard, Mapping};
 use sightline_policies::LivePolicies;
 use sightline_query::Catalogue;
 use sightline_query::catalogue::LabelAliases;
+use sightline_tools::LiveKnowledge;
 
 use crate::audit_copies::EngineCopy;
 use crate::audit_log::{self, AuditLogError};
@@ -29,7 +30,7 @@ use crate::policies::{PolicyFiles, PolicyFilesError};
 use crate::quota::{LedgerError, Quotas};
 use crate::review::AuditFiles;
 use crate::room::{Room, RoomError};
-use crate::runbooks::knowledge;
+use crate::site_folder::{SiteError, SiteWatch};
 
 pub use recorded::Recorded;
 
@@ -71,6 +72,9 @@ pub enum OpenError {
     /// The audit log cannot be used.
     #[error(transparent)]
     Audit(#[from] AuditLogError),
+    /// The site's own words or runbooks cannot be used.
+    #[error(transparent)]
+    Site(#[from] SiteError),
     /// The planner's word lists cannot be read.
     #[error(transparent)]
     Lexicon(#[from] LexiconFault),
@@ -102,6 +106,10 @@ pub struct Stations {
     pub proofs: Vec<Proof>,
     /// The files that the policies were read from.
     pub policy_files: PolicyFiles,
+    /// The words that questions are read by.
+    pub words: Arc<LiveWords>,
+    /// Keeps the site's own words and runbooks up to date with their folder, where there is one.
+    pub site: Option<SiteWatch>,
     embedded: Option<EmbeddedEngine>,
 }
 
@@ -168,14 +176,18 @@ impl Stations {
         let catalogue = catalogue(rows.bundle.as_ref())?;
         let latest = rows.bundle.as_ref().and_then(|b| b.latest.checked_add(1.millisecond()).ok());
         let clock: Arc<dyn Clock> = Arc::new(SystemClock::start());
+        let words = Arc::new(LiveWords::new(Arc::clone(&catalogue))?);
+        let knowledge = Arc::new(LiveKnowledge::new(sightline_tools::builtin_knowledge()));
+        let own = (Arc::clone(&catalogue), Arc::clone(&words), Arc::clone(&knowledge));
+        let site = config.site_dir.as_deref().map(|dir| SiteWatch::start(dir, own.0, own.1, own.2)).transpose()?;
         let assistant = Assistant {
-            tools: sightline_tools::tools_with(knowledge(config.runbooks_dir.as_deref())?),
+            tools: sightline_tools::tools_with(knowledge),
             policies: Arc::new(LivePolicies::new(policies)),
             guard: Guard::new(mapping),
             engine: Arc::new(rows.engine),
             quota: Arc::new(Quotas::open(&config.data_dir, Arc::clone(&clock))?),
             audit: Arc::clone(&audit) as _,
-            planner: Box::new(OfflinePlanner::new(Arc::clone(&catalogue))?),
+            planner: Box::new(OfflinePlanner::over(Arc::clone(&catalogue), Arc::clone(&words))),
             catalogue,
             tenants: rows.tenants,
             clock,
@@ -192,6 +204,8 @@ impl Stations {
             latest,
             proofs,
             policy_files,
+            words,
+            site,
             embedded: rows.embedded,
         })
     }

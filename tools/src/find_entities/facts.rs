@@ -1,6 +1,8 @@
 //! What `find_entities` says.
 
-use sightline_model::{Candidate, Evidence, EvidenceRow, FactPath, Outcome, Quantity, Relation, Unit};
+use sightline_model::{
+    Candidate, DraftClaim, Entity, Evidence, EvidenceRow, FactPath, Outcome, Quantity, Relation, Unit,
+};
 
 use crate::find_entities::{EntityKind, NAME, matching};
 use crate::reading::{Content, evidence};
@@ -47,16 +49,17 @@ pub(super) fn found(kind: EntityKind, fetched: &[&Fetched], mut rows: Vec<Eviden
             head.unit = Unit::Seconds;
         }
         let mut claims = vec![sentence.cite(&head.id).finish()];
+        if kind == EntityKind::Job {
+            claims.extend((0..head.rows.len().min(MAX_NAMED)).filter_map(|place| about_job(head, place)));
+        }
         if let [row] = head.rows.as_slice()
+            && kind != EntityKind::Job
             && row.time.is_some()
         {
-            let mut last = Sentence::new()
+            let last = Sentence::new()
                 .entity(&head.id, &row.entity)
-                .say(if kind == EntityKind::Job { " began at " } else { " was last seen at " })
+                .say(" was last seen at ")
                 .time(at(&head.id, FactPath::RowTime { row: 0 }));
-            if let Some(seconds) = row.value {
-                last = last.say(" and ran for ").number(row_value(&head.id, 0), format_for(seconds, Unit::Seconds));
-            }
             claims.push(last.finish());
         }
         output.headline = claims.first().cloned();
@@ -67,6 +70,30 @@ pub(super) fn found(kind: EntityKind, fetched: &[&Fetched], mut rows: Vec<Eviden
     }
     output.evidence = found;
     output
+}
+
+/// What the scheduler says of a job: whose it is, its state, its size and its time.
+fn about_job(head: &Evidence, place: usize) -> Option<DraftClaim> {
+    let row = head.rows.get(place)?;
+    let id = &head.id;
+    let field = |sentence: Sentence, words: &'static str, key: &str| match row.fields.get(key) {
+        Some(text) if !text.is_empty() => sentence.say(words).value(id, key, text),
+        Some(_) | None => sentence,
+    };
+    let named: Entity =
+        row.entity.iter().filter(|(key, _)| *key != "cluster").map(|(k, v)| (k.clone(), v.clone())).collect();
+    let mut sentence = Sentence::new().entity(id, &named);
+    for (words, key) in [(", named ", "name"), (", of user ", "user"), (", state ", "state"), (", GPUs: ", "gpus")] {
+        sentence = field(sentence, words, key);
+    }
+    if row.time.is_some() {
+        sentence = sentence.say(", began at ").time(at(id, FactPath::RowTime { row: place }));
+    }
+    if let Some(seconds) = row.value {
+        sentence = sentence.say(", ended at ").time(at(id, FactPath::RowField { row: place, field: "end".to_owned() }));
+        sentence = sentence.say(", ran for ").number(row_value(id, place), format_for(seconds, Unit::Seconds));
+    }
+    Some(sentence.finish())
 }
 
 /// Nothing goes by that name, or there is nothing of the kind at all: the same words whether it is hidden or not there.
@@ -86,7 +113,12 @@ pub(super) fn none(
     let shown = known.iter().filter(|row| near.iter().any(|name| row.entity.get(key) == Some(name))).cloned().collect();
     let found = pieces(fetched, shown);
     let Some(head) = found.first() else { return ToolOutput::default() };
-    let mut sentence = Sentence::new().say("no data: no such ").say(kind.plural()).say(" were seen in this window");
+    // What was looked for by a name may only be called otherwise; what was counted is none.
+    let mut sentence = match words {
+        Some(_) => Sentence::new().say("no data: no such "),
+        None => Sentence::new().number(fact(&head.id, FactPath::Returned), WHOLE).say(" such "),
+    };
+    sentence = sentence.say(kind.plural()).say(" were seen in this window");
     if near.is_empty() {
         sentence = sentence.compare(fact(&head.id, FactPath::Returned), Relation::AtMost, Quantity::Constant(0.0));
     } else {

@@ -3,6 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
+use schemars::JsonSchema;
+use serde::Deserialize;
 use sightline_model::{Dataset, Dim, Entity, Evidence, EvidenceRow, FactPath, Outcome, Unit};
 use sightline_query::{Filter, Match, MetricPart, Query, Shape};
 
@@ -18,6 +20,39 @@ use crate::tool::{Fetched, ToolContext, ToolError, ToolOutput, evidence_id};
 const GPUS: &str = "gpus";
 /// So many groups are told in sentences; the rows hold the rest.
 const MAX_TOLD: usize = 4;
+
+/// What jobs are listed by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum JobOrder {
+    /// By the GPUs they hold, the most first.
+    Gpus,
+    /// By how long they ran, the longest first; of a job that still runs, until now.
+    Duration,
+}
+
+impl JsonSchema for JobOrder {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "JobOrder".into()
+    }
+
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({ "type": "string", "enum": ["gpus", "duration"] })
+    }
+}
+
+/// Puts the largest or the longest first; those that do not say how large they are come last.
+pub(super) fn sort(rows: &mut [EvidenceRow], order: JobOrder, as_of: Timestamp) {
+    let key = |row: &EvidenceRow| match order {
+        JobOrder::Gpus => labelled_gpus(row).unwrap_or(-1.0),
+        JobOrder::Duration => row.value.or_else(|| Some(as_of.duration_since(row.time?).as_secs_f64())).unwrap_or(-1.0),
+    };
+    rows.sort_by(|a, b| key(b).total_cmp(&key(a)).then_with(|| a.entity.cmp(&b.entity)));
+}
 
 /// Jobs as rows; the value of one that ended is how long it ran, seconds.
 pub(super) fn rows(fetched: &Fetched, started_from: Option<Timestamp>) -> Result<Vec<EvidenceRow>, ToolError> {
@@ -69,7 +104,7 @@ pub(super) fn gpus_query(
     }))
 }
 
-fn labelled_gpus(job: &EvidenceRow) -> Option<f64> {
+pub(super) fn labelled_gpus(job: &EvidenceRow) -> Option<f64> {
     job.fields.get(GPUS)?.parse().ok().filter(|gpus: &f64| gpus.is_finite())
 }
 
@@ -175,7 +210,7 @@ fn told(pieces: Vec<Evidence>) -> ToolOutput {
             }
             claims.push(pieces.iter().fold(sentence, |sentence, piece| sentence.cite(&piece.id)).finish());
         }
-        if jobs.rows.len() > MAX_TOLD {
+        if jobs.rows.len() > 1 {
             let more = Sentence::new().number(fact(&evidence_id(1), FactPath::Total), WHOLE);
             claims.push(more.say(" groups in all").finish());
         }

@@ -1,7 +1,8 @@
 //! What `metric_range` says: one sentence a series, or the whole and its ends.
 
 use sightline_model::{
-    Aggregation, Entity, Evidence, EvidenceId, FactPath, Outcome, Relation, Series, Stat, Stats, Unit,
+    Aggregation, Entity, Evidence, EvidenceId, EvidenceRow, FactPath, Outcome, Relation, Series, Stat, Stats,
+    TimeRange, Unit,
 };
 
 use crate::measure::{Derived, Measure};
@@ -39,6 +40,17 @@ pub(super) fn output(measure: &Measure, evidence: Vec<Evidence>, fixed: &Entity)
     output
 }
 
+/// What a row with the time beyond a threshold is called.
+const BEYOND: &str = "seconds beyond the threshold";
+
+/// How long the share of a window is, as a row: who asks how long it was wants minutes.
+pub(super) fn duration(values: &Evidence, range: TimeRange) -> Option<EvidenceRow> {
+    let [only] = values.series.as_slice() else { return None };
+    let share = stat(only, Stat::Mean)?;
+    let fields = [("row".to_owned(), BEYOND.to_owned())].into();
+    Some(EvidenceRow { value: Some(share * range.seconds()), fields, ..EvidenceRow::default() })
+}
+
 fn undivided(values: &Evidence) -> Option<String> {
     let without = values.rows.last().and_then(|row| row.value).filter(|n| *n > 0.0);
     without.map(|_| "a step without a ratio is not zero: what it is divided by is missing or zero there".to_owned())
@@ -66,6 +78,15 @@ fn describe(measure: &Measure, values: &Evidence, fixed: &Entity) -> Vec<Sentenc
         }
     }
     sentences.extend(stopped(values));
+    let beyond = values.rows.iter().position(|row| row.fields.get("row").is_some_and(|what| what == BEYOND));
+    if let Some((row, seconds)) = beyond.and_then(|row| Some((row, values.rows.get(row)?.value?))) {
+        let number = row_value(&values.id, row);
+        sentences.push(
+            Sentence::new()
+                .say("that share of the window is ")
+                .number(number, format_for(seconds.round(), Unit::Seconds)),
+        );
+    }
     if let (Some(Derived::Ratio { .. }), Some(row)) = (&measure.derived, values.rows.len().checked_sub(1)) {
         let without = Sentence::new().number(row_value(&values.id, row), WHOLE);
         sentences.push(without.say(" steps have no ratio: what it is divided by is missing or zero there"));

@@ -91,8 +91,20 @@ fn lead(words: &[Word<'_>], place: usize) -> Option<(Lies, usize)> {
     }
 }
 
-/// `before and after the deploy`, `did the driver upgrade change`.
+/// `before and after the deploy`, `did the driver upgrade change`, `better than the previous version`.
 fn both(words: &[Word<'_>], place: usize, lexicon: &Lexicon) -> Option<Anchor> {
+    if let (Some(length), true) = (lexicon.what.other_release.at(words, place), lexicon.what.compare.any(words)) {
+        let typed: Vec<&str> = words.iter().skip(place).take(length).map(|word| word.typed).collect();
+        return Some(Anchor {
+            kind: Some("deploy".to_owned()),
+            words: Vec::new(),
+            lies: Lies::Since,
+            both_sides: true,
+            first: place,
+            length,
+            typed: typed.join(" "),
+        });
+    }
     let phrase =
         ["before and after", "before vs after", "before versus after", "before/after", "did", "since", "after"]
             .into_iter()

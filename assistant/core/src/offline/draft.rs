@@ -1,6 +1,6 @@
 //! Drafts: what tools found, handed on, and the plain words for all that needs no data.
 
-use sightline_model::{AskedRange, Candidate, Outcome};
+use sightline_model::{AskedRange, Candidate, Outcome, Principal, TenantScope};
 use sightline_tools::ToolOutput;
 
 use super::time::TimeFault;
@@ -93,6 +93,22 @@ pub(super) fn abilities() -> Draft {
                     node is to blame, the value of any metric over time, rankings, limits and how long they were passed, counts, comparisons of times, \
                     jobs and nodes, log lines, Xids, alerts and deploys, idle GPUs, jobs by owner and state, and what a metric or an Xid means. I only read.";
     Draft { suggestions: EXAMPLES.map(str::to_owned).to_vec(), ..plain(Outcome::Answered, sentence) }
+}
+
+/// A word stands where a name does and is the name of nothing that the asker may see. The words are the same whether or not there is a
+/// tenant of that name.
+pub(super) fn nothing_called(typed: &str, asker: &Principal) -> Draft {
+    let clean = crate::ground::clean(typed);
+    match &asker.tenants {
+        TenantScope::All => {
+            plain(Outcome::InsufficientData, &format!("There is nothing called `{clean}` that you may see."))
+        }
+        TenantScope::Only(own) => {
+            let own = own.iter().cloned().collect::<Vec<_>>().join(", ");
+            let sentence = format!("There is nothing called `{clean}` that you may see; you may ask about {own} only.");
+            plain(Outcome::Refused, &sentence)
+        }
+    }
 }
 
 /// The question names a tenant that is not the asker's. The words are the same whether or not there is one of that name.

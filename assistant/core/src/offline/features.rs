@@ -5,6 +5,7 @@ use super::lexicon::Lexicon;
 use super::limits::Limit;
 use super::reading::{MetricMention, Reading};
 use super::subject;
+use super::time::Moment;
 use super::words::{Word, any, at, find};
 use super::{classify::Subject, meaning};
 
@@ -34,6 +35,13 @@ pub(super) fn features(
     add("near_metric", matches!(reading.metric, MetricMention::None { typed: Some(_), .. }));
     add("limit", !reading.limits.is_empty());
     add("limit_on_other", reading.limits.iter().any(|limit| is_of_things(limit, words)));
+    // `which gpu's clock stays low in J204`
+    let picks = has_metric
+        && !reading.ranked.is_empty()
+        && reading.limits.is_empty()
+        && any(words, &["which"])
+        && any(words, &["low", "lower", "high", "higher", "hot", "hotter", "cold", "cooler"]);
+    let ranks = ranks || picks;
     add("ranks", ranks || ranks_by);
     add("ranks_by_word", ranks_by && !lexicon.what.compare.any(words));
     add("ranks_metric", ranks_by || (ranks && has_metric));
@@ -48,6 +56,11 @@ pub(super) fn features(
     add("or_than", any(words, &["or", "than", "and", "vs", "versus"]));
     add("since_event", reading.anchor.as_ref().is_some_and(|anchor| anchor.both_sides));
     add("same_time", reading.shifted.is_some());
+    add("either_side", either_side(words, reading));
+    add("either_or", reading.sides().is_some() && any(words, &["or", "vs", "versus", "against", "than"]));
+    add("says_line", lexicon.stands_for.lines.keys().any(|said| find(words, said).is_some()));
+    add("ages", reading.age.is_some());
+    add("metrics_asked", metrics_asked(words, reading, lexicon));
     add("job", about == Some(Subject::Job));
     add("named_job", reading.job.is_some());
     add("service", about == Some(Subject::Service));
@@ -74,9 +87,14 @@ pub(super) fn features(
         meaning::asks(
             words,
             lexicon,
-            has_metric,
-            about == Some(Subject::Job) || subject::is_unwell(words, lexicon),
-            reading.times.len(),
+            &meaning::Asked {
+                has_metric,
+                has_two: has_metric && !reading.also.is_empty(),
+                has_job: about == Some(Subject::Job) || subject::is_unwell(words, lexicon),
+                is_named: reading.job.is_some()
+                    || reading.mentions.iter().any(|mention| mention.kind.is_some() || mention.written),
+                has_time: !reading.times.is_empty(),
+            },
         ),
     );
     add("kind_many", !reading.ranked.is_empty() || reading.kind_many.is_some());
@@ -88,7 +106,8 @@ pub(super) fn features(
             || lexicon.what.logs.any(words)
             || lexicon.what.events.any(words)
             || lexicon.names.jobs.any(words)
-            || lexicon.names.people.any(words),
+            || lexicon.names.people.any(words)
+            || lexicon.stands_for.lines.keys().any(|said| find(words, said).is_some()),
     );
     add(
         "any_time",
@@ -121,6 +140,21 @@ pub(super) fn features(
     add("plain_value", plain_value(words, lexicon, has_metric));
     add("causal", any(words, &["why", "what caused", "root cause", "reason"]));
     features
+}
+
+/// `before 15:30 with after`, `since 14:00 against before it`: both sides of one instant.
+fn either_side(words: &[Word<'_>], reading: &Reading) -> bool {
+    let [only] = reading.times.as_slice() else { return false };
+    let of_instant = matches!(only.moment, Moment::Since(_) | Moment::Until(_));
+    of_instant && any(words, &["before"]) && any(words, &["after", "since", "from"])
+}
+
+/// `what metrics do you have about power`, `which metrics are collected`.
+fn metrics_asked(words: &[Word<'_>], reading: &Reading, lexicon: &Lexicon) -> bool {
+    let said = words.get(super::classify::begins(words, lexicon)..).unwrap_or_default();
+    reading.kind_many == Some("metric")
+        && (lexicon.what.asks.begin(said) || lexicon.what.shows.begin(said) || lexicon.what.exists.any(words))
+        && !lexicon.meaning.means.any(words)
 }
 
 /// `the 5 hottest`, `worst 3`, `rank the jobs by`: `by` with a plural ranks too.

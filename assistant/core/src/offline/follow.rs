@@ -134,7 +134,8 @@ fn merged(
         whole.event_kind = own.event_kind.clone().or_else(|| base.event_kind.clone());
         whole.state = own.state.clone().or_else(|| base.state.clone());
     }
-    whole.zone = if own.times.is_empty() { zone_named(words) } else { None }.or_else(|| base.zone.clone());
+    let named = if own.times.is_empty() { zone_named(words) } else { None };
+    whole.zone = own.zone.clone().or(named).or_else(|| base.zone.clone());
     if lexicon.follows.others_of.any(words) {
         others(&mut whole);
     }

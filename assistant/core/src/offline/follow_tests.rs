@@ -96,28 +96,128 @@ fn slips_of_the_keyboard_are_mended_and_names_are_not() {
     assert!(words.read(&["power of atlas-n03"]).mended.is_empty());
 }
 
-proptest! {
-    #![proptest_config(ProptestConfig { cases: 500, failure_persistence: None, ..ProptestConfig::default() })]
+/// How many texts the long fuzz reads unless `SIGHTLINE_FUZZ_CASES` says otherwise.
+const LONG: u32 = 100_000;
 
-    #[test]
-    fn no_text_is_too_odd_to_be_read(
-        parts in prop::collection::vec(prop_oneof![
-            ".{0,12}",
-            prop::sample::select(vec!["why", "gpu", "3", "node", "since", "between", "and", "the", "hour", "before", "alert", "over", "85C", "top", "é", "\u{202e}", "\u{200d}", "😀", "14:10", "03/04", "last", "-5", "job", "J1", "2026-05-03", "yesterday's"]).prop_map(str::to_owned),
-        ], 0..24),
-        earlier in "[a-z0-9 ?]{0,40}",
-    ) {
-        let words = &*WORDS;
-        let ask = Ask {
-            text: parts.join(" "),
-            before: vec![Earlier { text: earlier, focus: Vec::new() }],
+fn config(cases: u32) -> ProptestConfig {
+    ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() }
+}
+
+/// Words that the rules know in an odd order, and whatever else a keyboard, a paste or an attacker brings.
+fn odd_text() -> impl Strategy<Value = String> {
+    let known = prop::sample::select(vec![
+        "why",
+        "gpu",
+        "3",
+        "node",
+        "since",
+        "between",
+        "and",
+        "the",
+        "hour",
+        "before",
+        "alert",
+        "over",
+        "85C",
+        "top",
+        "é",
+        "\u{202e}",
+        "\u{200d}",
+        "😀",
+        "14:10",
+        "03/04",
+        "last",
+        "-5",
+        "job",
+        "J1",
+        "2026-05-03",
+        "yesterday's",
+        "in",
+        "UTC",
+        "longer",
+        "than",
+        "a",
+        "day",
+        "14:00+05:30",
+        "1777809600",
+        "2-4pm",
+        "'",
+        "\u{feff}",
+        "what",
+        "mean",
+        "xid",
+        "79",
+    ]);
+    let part = prop_oneof![
+        ".{0,12}",
+        known.prop_map(str::to_owned),
+        // Right to left, joined, and what cannot be seen.
+        "[\\u{0590}-\\u{06ff}]{0,8}",
+        "[\\u{1f300}-\\u{1faff}\\u{200d}\\u{fe0f}]{0,6}",
+        "[\\u{200b}-\\u{200f}\\u{202a}-\\u{202e}\\u{2060}-\\u{2064}\\u{feff}]{0,6}",
+        any::<String>(),
+    ];
+    prop::collection::vec(part, 0..24).prop_map(|parts| parts.join(" "))
+}
+
+/// Reads a text as a question, behind another. A fault of a time expression is an answer too.
+fn read_odd(text: String, earlier: String) -> Result<(), TestCaseError> {
+    let words = &*WORDS;
+    let ask = Ask {
+        text,
+        before: vec![Earlier { text: earlier, focus: Vec::new() }],
+        as_of: "2026-05-04T10:00:00Z".parse().unwrap(),
+        time_zone: "UTC".to_owned(),
+        principal: sightline_policies::bundle_principal(Role::Operator, "atlas"),
+    };
+    if let Ok(reading) = follow::read(&ask, &words.lexicon, &words.catalogue, &TimeZone::UTC) {
+        prop_assert!(reading.times.iter().all(|time| time.range.to() <= ask.as_of));
+    }
+    Ok(())
+}
+
+#[test]
+fn no_text_is_too_odd_to_be_read() {
+    let both = (odd_text(), "[a-z0-9 ?]{0,40}");
+    proptest::test_runner::TestRunner::new(config(500)).run(&both, |(text, earlier)| read_odd(text, earlier)).unwrap();
+}
+
+#[test]
+#[ignore = "takes minutes: `SIGHTLINE_FUZZ_CASES=100000 cargo test -p sightline-core --release --lib odd_texts -- --ignored`"]
+fn a_hundred_thousand_odd_texts_are_read() {
+    #[expect(clippy::disallowed_methods, reason = "how long a fuzz runs is for whoever starts it to say")]
+    let cases = std::env::var("SIGHTLINE_FUZZ_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(LONG);
+    // One text in a thousand is as long as a paste of a whole log.
+    let long = (odd_text(), 1_usize..20_000).prop_map(|(text, times)| {
+        let mut text = text.repeat(times);
+        let end = (0..=text.len().min(100_000)).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
+        text.truncate(end);
+        text
+    });
+    let both = (prop_oneof![999 => odd_text().boxed(), 1 => long.boxed()], odd_text());
+    proptest::test_runner::TestRunner::new(config(cases))
+        .run(&both, |(text, earlier)| read_odd(text, earlier))
+        .unwrap();
+}
+
+#[test]
+fn a_line_of_a_hundred_kilobytes_is_cut_before_it_is_read() {
+    let words = &*WORDS;
+    for text in
+        ["why is J123 slow ".repeat(6_000), "x".repeat(100_000), "\u{202e}😀 ".repeat(12_500), "a-".repeat(50_000)]
+    {
+        assert!(text.len() >= 100_000);
+        let ask = |text: String| Ask {
+            text,
+            before: Vec::new(),
             as_of: "2026-05-04T10:00:00Z".parse().unwrap(),
             time_zone: "UTC".to_owned(),
             principal: sightline_policies::bundle_principal(Role::Operator, "atlas"),
         };
-        // A fault of a time expression is an answer too.
-        if let Ok(reading) = follow::read(&ask, &words.lexicon, &words.catalogue, &TimeZone::UTC) {
-            prop_assert!(reading.times.iter().all(|time| time.range.to() <= ask.as_of));
-        }
+        assert!(super::words::words(&text).len() <= super::words::MAX_WORDS);
+        let read = follow::read(&ask(text), &words.lexicon, &words.catalogue, &TimeZone::UTC).unwrap();
+        // What is looked at follows the words that are kept, and not the line.
+        assert!(read.mentions.len() <= super::words::MAX_WORDS && read.times.len() <= super::words::MAX_WORDS);
+        assert!(read.mentions.iter().map(|mention| mention.name.len()).sum::<usize>() <= 100_000);
     }
 }

@@ -11,6 +11,7 @@ use serde::de::DeserializeOwned;
 pub(super) use phrases::Phrases;
 pub(super) use rules::Rule;
 
+use super::site_words::SiteWords;
 use super::words::fold;
 
 /// A file of words that cannot be read: a fault of the build, not of the question.
@@ -44,7 +45,7 @@ lists! {
     /// What kind of question it is.
     What {
         shows, most, least, compare, before, value, logs, xid, events, writes, yes_or_no, asks, why, how_many, when, how_long, idle, held,
-        all_well, abilities, exists, finds, trend, each_side, polite, logs_in,
+        all_well, abilities, exists, finds, trend, each_side, polite, logs_in, owner, larger, longer, occurred, other_release,
     }
     /// That something is not as it should be.
     Unwell { slow, unwell, seeks, moved, shown, }
@@ -55,7 +56,7 @@ lists! {
     /// What is refused, and what is outside.
     Refused { secrets, others, orders, sql, off_topic, }
     /// What only an earlier question makes whole.
-    Follows { leads_on, pronouns, others_of, again, sole, in_zone, }
+    Follows { leads_on, pronouns, others_of, }
 }
 
 /// Words that stand for something of the tools.
@@ -72,8 +73,6 @@ pub(super) struct StandsFor {
     pub(super) limits: BTreeMap<String, String>,
     /// States of a job.
     pub(super) states: BTreeMap<String, String>,
-    /// Numbers in words.
-    pub(super) numbers: BTreeMap<String, f64>,
     /// Kinds of things, in the singular and the plural.
     pub(super) kinds: BTreeMap<String, String>,
     /// Metrics by words that need a word beside them.
@@ -99,6 +98,10 @@ pub(super) struct Lexicon {
     pub(super) follows: Follows,
     pub(super) stands_for: StandsFor,
     pub(super) rules: Vec<Rule>,
+    /// What a site calls metrics: phrases with a canonical id.
+    pub(super) metrics_of_site: BTreeMap<String, String>,
+    /// What a site calls things: phrases with a kind and a name.
+    pub(super) names_of_site: BTreeMap<String, [String; 2]>,
     vocabulary: BTreeSet<String>,
 }
 
@@ -115,6 +118,8 @@ impl Lexicon {
             stands_for: file("stands_for.toml", include_str!("lexicon/stands_for.toml"))?,
             rules: rules::parse(include_str!("lexicon/rules.toml"))
                 .map_err(|reason| LexiconFault { file: "rules.toml", reason })?,
+            metrics_of_site: BTreeMap::new(),
+            names_of_site: BTreeMap::new(),
             vocabulary: BTreeSet::new(),
         };
         let mut vocabulary: BTreeSet<String> = super::time::VOCABULARY.iter().map(|word| (*word).to_owned()).collect();
@@ -123,11 +128,22 @@ impl Lexicon {
         for table in [&short.ranks_by, &short.event_kinds, &short.limits, &short.states, &short.kinds, &short.metrics] {
             vocabulary.extend(table.keys().flat_map(|phrase| phrase.split(' ')).map(str::to_owned));
         }
-        vocabulary.extend(short.numbers.keys().cloned());
+        vocabulary.extend(super::words::NUMBERS.iter().map(|(word, _)| (*word).to_owned()));
         vocabulary.extend(short.several.keys().flat_map(|phrase| phrase.split(' ')).map(str::to_owned));
         vocabulary.extend(more.flat_map(|phrase| fold(phrase).split(' ').map(str::to_owned).collect::<Vec<_>>()));
         lexicon.vocabulary = vocabulary;
         Ok(lexicon)
+    }
+
+    /// The same with a site's own words: its names for metrics win over ours, and no slip is read into any of them.
+    pub(super) fn with_site(mut self, site: &SiteWords) -> Self {
+        for (phrase, metric) in site.metrics() {
+            self.vocabulary.extend(phrase.split(' ').map(str::to_owned));
+            self.metrics_of_site.insert(phrase.clone(), metric.clone());
+        }
+        self.vocabulary.extend(site.names().keys().flat_map(|phrase| phrase.split(' ')).map(str::to_owned));
+        self.names_of_site.clone_from(site.names());
+        self
     }
 
     /// Every list with its name; a rule may ask for any of them.

@@ -1,9 +1,11 @@
 //! Limits: `over 85 C`, `> 90%`, `less than 2 GB/s`, `185F or more`, in the unit of the metric that they are set for.
 
+use jiff::Span;
 use sightline_model::Unit;
 
 use super::lexicon::Lexicon;
-use super::words::{Word, at, length};
+use super::time::length_at;
+use super::words::{Word, at, length, number_word};
 
 /// A limit as typed.
 #[derive(Clone, Debug, PartialEq)]
@@ -20,6 +22,46 @@ pub(super) struct Limit {
     pub(super) unit: String,
     /// The words as typed.
     pub(super) typed: String,
+}
+
+/// How long something has run: `running longer than a day`, `for over 40 hours`.
+#[derive(Clone, Debug)]
+pub(super) struct Age {
+    /// The first word of it.
+    pub(super) first: usize,
+    /// How many words it takes.
+    pub(super) length: usize,
+    /// Whether it is longer than that.
+    pub(super) longer: bool,
+    /// The length of time.
+    pub(super) span: Span,
+}
+
+/// Words that speak of how long something has run.
+const RUNS: [&str; 14] = [
+    "running", "runs", "run", "ran", "runtime", "older", "old", "age", "going", "lasting", "lasted", "lasts",
+    "started", "alive",
+];
+
+/// How long something has to have run, where that is asked.
+pub(super) fn age(words: &[Word<'_>], lexicon: &Lexicon) -> Option<Age> {
+    if !RUNS.iter().any(|verb| words.iter().any(|word| word.folded == *verb)) {
+        return None;
+    }
+    let phrases = &lexicon.stands_for.limits;
+    (0..words.len()).find_map(|place| {
+        let lead = ["older than", "younger than"].into_iter().find(|lead| at(words, place, lead));
+        let (op, used) = match lead {
+            Some(lead) => (if lead.starts_with("older") { "gt" } else { "lt" }, length(lead)),
+            None => {
+                let stands = phrases.iter().filter(|(phrase, _)| at(words, place, phrase));
+                let (phrase, op) = stands.max_by_key(|(phrase, _)| length(phrase))?;
+                (op.as_str(), length(phrase))
+            }
+        };
+        let (span, more) = length_at(words, place + used)?;
+        Some(Age { first: place, length: used + more, longer: matches!(op, "gt" | "ge"), span })
+    })
 }
 
 /// The operator of a filter, as a word of its own.
@@ -67,11 +109,11 @@ fn limit_at(words: &[Word<'_>], place: usize, lexicon: &Lexicon) -> Option<Limit
         {
             next += 1;
         }
-        let (amount, unit, used) = amount_at(words, next, lexicon)?;
+        let (amount, unit, used) = amount_at(words, next)?;
         return made(op, amount, unit, next + used - place);
     }
     // `85 C or more`, `90% or higher`
-    let (amount, unit, used) = amount_at(words, place, lexicon)?;
+    let (amount, unit, used) = amount_at(words, place)?;
     let tail = place + used;
     for (phrase, op) in [
         ("or more", "ge"),
@@ -90,11 +132,11 @@ fn limit_at(words: &[Word<'_>], place: usize, lexicon: &Lexicon) -> Option<Limit
     None
 }
 
-fn amount_at(words: &[Word<'_>], place: usize, lexicon: &Lexicon) -> Option<(f64, String, usize)> {
+fn amount_at(words: &[Word<'_>], place: usize) -> Option<(f64, String, usize)> {
     let word = words.get(place)?;
     let (amount, unit) = match number(&word.folded) {
         Some(found) => found,
-        None => (*lexicon.stands_for.numbers.get(&word.folded).filter(|_| word.folded.len() > 2)?, ""),
+        None => (number_word(&word.folded).filter(|_| word.folded.len() > 2)?, ""),
     };
     let (unit, more) = unit_at(words, place + 1, unit);
     Some((amount, unit, 1 + more))

@@ -9,7 +9,7 @@ use sightline_tools::ToolOutput;
 
 use super::draft;
 use super::lexicon::Lexicon;
-use super::plan::{finish, metric_arguments, output, window, with_window};
+use super::plan::{finish, metric_arguments, output, with_window};
 use super::reading::{MetricMention, Reading};
 use super::time::asked;
 use super::words::{Word, any, at, find};
@@ -20,8 +20,23 @@ const MAX_CHOICE: usize = 8;
 /// So many metrics of the entry are read for the thing that is named.
 const MAX_SERIES: usize = 3;
 
+/// What else is known of a question that may be one about meaning.
+pub(super) struct Asked {
+    /// Whether it names a metric.
+    pub(super) has_metric: bool,
+    /// Whether it names two.
+    pub(super) has_two: bool,
+    /// Whether it is about a job, or says that something is unwell.
+    pub(super) has_job: bool,
+    /// Whether a job, a node or another thing is named.
+    pub(super) is_named: bool,
+    /// Whether a time is.
+    pub(super) has_time: bool,
+}
+
 /// Whether the question is one about meaning.
-pub(super) fn asks(words: &[Word<'_>], lexicon: &Lexicon, has_metric: bool, has_job: bool, times: usize) -> bool {
+pub(super) fn asks(words: &[Word<'_>], lexicon: &Lexicon, asked: &Asked) -> bool {
+    let Asked { has_metric, has_two, has_job, is_named, has_time } = *asked;
     let (meaning, start) = (&lexicon.meaning, super::classify::begins(words, lexicon));
     let said = words.get(start..).unwrap_or_default();
     let code = find(words, "xid").or_else(|| find(words, "sxid")).and_then(|place| words.get(place + 1));
@@ -49,17 +64,33 @@ pub(super) fn asks(words: &[Word<'_>], lexicon: &Lexicon, has_metric: bool, has_
     if (plain || said.len() <= 2) && (has_code || has_mask) {
         return true;
     }
-    // `why are requests slow` names a metric as well, and is no question about it.
-    let own = has_job || times > 0 || meaning.of_something.any(words) || lexicon.unwell.slow.any(words);
-    // `what is SM activity`, but not `what is the SM clock`, which asks for its value.
-    if plain && has_metric && !own && said.get(2).is_none_or(|word| word.folded != "the") {
+    // `is Xid 31 a hardware problem or my code`: of a code that no node or time goes with.
+    let places =
+        words.iter().any(|word| matches!(word.folded.as_str(), "where" | "when" | "how" | "any" | "last" | "since"));
+    let yes_or_no = lexicon.what.yes_or_no.begin(said) || begins(&["should", "can", "could"]);
+    if has_code && yes_or_no && !is_named && !has_time && !places {
         return true;
     }
+    // `what is KV cache usage and when is it bad`: of nothing that is named.
+    let of_something = meaning.of_something.any(words);
+    if plain
+        && has_metric
+        && !is_named
+        && !has_time
+        && !of_something
+        && said.get(2).is_none_or(|word| word.folded != "the")
+    {
+        return true;
+    }
+    // `why are requests slow` names a metric as well, and is no question about it.
+    let own = has_job || is_named || has_time || of_something || lexicon.unwell.slow.any(words);
     // `why does utilisation show 100 % when nothing runs`: of no job or node.
     if begins(&["why does", "why do", "why is", "why are"]) && has_metric && !own {
         return true;
     }
-    any(words, &["or"]) && has_metric && !own && words.len() <= MAX_CHOICE
+    // `SM active vs GPU util`, `single bit or double bit ECC errors`
+    let held = any(words, &["or", "vs", "versus", "against", "compared"]);
+    held && has_metric && !own && (words.len() <= MAX_CHOICE || (has_two && meaning.means.any(words)))
 }
 
 /// Looks it up; then, where something is named, reads its series; then says both.
@@ -125,7 +156,7 @@ fn own_window(ask: &Ask, zone: &TimeZone, reading: &Reading, gathered: &[Gathere
             let range = span(job, output(gathered, "find_entities")?.ok()?, ask.as_of)?;
             Some((range, asked(range, "the job's own time, as no time was named", zone)))
         }
-        _ => window(ask, zone, reading),
+        _ => super::windows::plain(ask, zone, reading),
     }
 }
 

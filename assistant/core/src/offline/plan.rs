@@ -1,31 +1,27 @@
 //! From a reading to calls, turn by turn, and to the draft at the end.
 
 mod counts;
+mod jobs;
 mod lists;
 mod metrics;
 mod overview;
 
 use jiff::tz::TimeZone;
-use jiff::{SignedDuration, ToSpan as _};
 use serde_json::{Value, json};
 use sightline_model::{AskedRange, Candidate, Outcome, Role, TenantScope, TimeRange};
 use sightline_query::Catalogue;
+use sightline_query::catalogue::{EntityLevel, Metric};
 use sightline_tools::ToolOutput;
 
 use super::draft;
 use super::lexicon::Lexicon;
 use super::reading::{Class, MetricMention, Reading};
 use super::resolve::{Resolved, Scope, resolve};
-use super::time::asked;
 use super::why;
 use crate::ports::{Ask, Draft, Gathered, ToolCall, Turn};
 
 /// The most choices offered with one question back.
 pub(super) const MAX_CHOICES: usize = 5;
-/// The window of a question that names no time.
-const DEFAULT: SignedDuration = SignedDuration::from_hours(1);
-const DEFAULT_SAID: &str = "the last hour";
-
 /// All that a plan is made from.
 #[derive(Clone, Copy)]
 pub(super) struct Stage<'a> {
@@ -52,13 +48,13 @@ pub(super) fn next(stage: &Stage<'_>) -> Turn {
         Class::Abilities => finish(draft::abilities()),
         Class::Other => finish(draft::cannot_yet()),
         Class::Value | Class::TopK | Class::Threshold | Class::Compare => {
-            with_metric(stage, |metric| scoped(stage, |scope| metrics::next(stage, scope, metric)))
+            scoped(stage, |scope| with_metric(stage, scope, |metric| metrics::next(stage, scope, metric)))
         }
         Class::Count => scoped(stage, |scope| counts::next(stage, scope)),
         Class::Waste => scoped(stage, |scope| counts::waste(stage, scope)),
         Class::Logs => scoped(stage, |scope| lists::logs(stage, scope)),
         Class::Events => scoped(stage, |scope| lists::events(stage, scope)),
-        Class::FindJobs => scoped(stage, |scope| lists::jobs(stage, scope)),
+        Class::FindJobs => scoped(stage, |scope| jobs::next(stage, scope)),
         Class::List => scoped(stage, |scope| lists::things(stage, scope)),
         Class::Health => overview::next(stage, &Scope::default()),
     }
@@ -88,7 +84,7 @@ fn scoped(stage: &Stage<'_>, then: impl FnOnce(&Scope) -> Turn) -> Turn {
 
 /// Goes on once the window is known.
 pub(super) fn windowed(stage: &Stage<'_>, scope: &Scope, then: impl FnOnce(TimeRange, AskedRange) -> Turn) -> Turn {
-    match super::windows::window(stage, scope, DEFAULT, DEFAULT_SAID) {
+    match super::windows::window(stage, scope) {
         super::windows::Window::Known(range, asked) => then(range, asked),
         super::windows::Window::Look(call) => Turn::Calls(vec![*call]),
         super::windows::Window::Ask(draft) => finish(*draft),
@@ -104,18 +100,6 @@ fn refusal(ask: &Ask, reading: &Reading) -> Option<Draft> {
             let is_own = own.iter().any(|tenant| tenant.eq_ignore_ascii_case(named));
             let list = own.iter().cloned().collect::<Vec<_>>().join(", ");
             (!is_own).then(|| draft::other_tenant(&list))
-        }
-    }
-}
-
-/// The window that was named, or the default one, said as such.
-pub(super) fn window(ask: &Ask, zone: &TimeZone, reading: &Reading) -> Option<(TimeRange, AskedRange)> {
-    match reading.times.first() {
-        Some(time) => Some((time.range, asked(time.range, &time.typed, zone))),
-        None => {
-            let from = ask.as_of.checked_sub(1.hour()).ok()?;
-            let range = TimeRange::new(from, ask.as_of)?;
-            Some((range, asked(range, "the last hour, as no time was named", zone)))
         }
     }
 }
@@ -143,8 +127,32 @@ pub(super) fn from_call(result: Result<&ToolOutput, &str>, time_range: Option<As
     })
 }
 
+/// Of several metrics those that what is named has: a job its own pace, a service its requests.
+fn of_scope<'r>(stage: &Stage<'_>, scope: &Scope, candidates: &'r [String]) -> Vec<&'r String> {
+    let of = |levels: &[EntityLevel]| -> Vec<&'r String> {
+        let level = |id: &str| stage.catalogue.get(id).map(Metric::entity);
+        candidates.iter().filter(|id| level(id).is_some_and(|level| levels.contains(&level))).collect()
+    };
+    let named = |kind: &str| !scope.of(kind).is_empty();
+    let tries: &[&[EntityLevel]] = if scope.job.is_some() || matches!(&scope.sides, Some(("job", _))) || named("rank") {
+        &[&[EntityLevel::Job, EntityLevel::Rank], &[EntityLevel::Gpu]]
+    } else if named("service") || named("model") || named("pod") {
+        &[&[EntityLevel::Model, EntityLevel::Service, EntityLevel::Pod]]
+    } else if named("gpu") {
+        &[&[EntityLevel::Gpu, EntityLevel::Link]]
+    } else {
+        &[]
+    };
+    match tries.iter().map(|levels| of(levels)).find(|left| !left.is_empty()) {
+        // The list's own order says which is meant most often; of a GPU's memory and its links that would be a guess.
+        Some(left) if !named("gpu") => left.into_iter().take(1).collect(),
+        Some(left) => left,
+        None => candidates.iter().collect(),
+    }
+}
+
 /// Goes on with the metric, or asks which one is meant.
-fn with_metric(stage: &Stage<'_>, then: impl FnOnce(&str) -> Turn) -> Turn {
+fn with_metric(stage: &Stage<'_>, scope: &Scope, then: impl FnOnce(&str) -> Turn) -> Turn {
     let Stage { ask, reading, catalogue, .. } = *stage;
     let choice = |typed: &str, id: &str| {
         let meaning = catalogue.get(id).map_or("", |m| m.meaning());
@@ -153,7 +161,11 @@ fn with_metric(stage: &Stage<'_>, then: impl FnOnce(&str) -> Turn) -> Turn {
     match &reading.metric {
         MetricMention::One(id) => then(id),
         MetricMention::Several { typed, candidates } => {
-            let choices = candidates.iter().take(MAX_CHOICES).map(|id| choice(typed, id)).collect();
+            let left = of_scope(stage, scope, candidates);
+            if let [only] = left.as_slice() {
+                return then(only);
+            }
+            let choices = left.iter().take(MAX_CHOICES).map(|id| choice(typed, id)).collect();
             let sentence =
                 format!("“{}” can mean several metrics; which one do you mean?", crate::ground::clean(typed));
             finish(draft::clarify(&sentence, choices))

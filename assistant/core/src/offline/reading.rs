@@ -5,6 +5,7 @@ mod said;
 
 use jiff::tz::TimeZone;
 use jiff::{Span, Timestamp};
+use sightline_model::TimeRange;
 use sightline_query::Catalogue;
 
 use super::anchor::{self, Anchor};
@@ -13,10 +14,10 @@ pub(super) use super::classify::{Class, Scored, Subject};
 use super::entities::{self, Mention};
 use super::features::features;
 use super::lexicon::Lexicon;
-use super::limits::{Limit, limits};
+use super::limits::{self, Age, Limit, limits};
 use super::subject;
-use super::time::{TimeFault, TimeMention, find_times};
-use super::words::normalised;
+use super::time::{TimeFault, TimeMention, find_times, told_in};
+use super::words::{Word, normalised};
 pub(super) use metrics::MetricMention;
 use said::{after, ascending, before_tenant, count, guessed_job, in_time, job, kind_many, named, ranked, users};
 
@@ -40,6 +41,8 @@ pub(super) struct Reading {
     pub(super) subject: Option<String>,
     /// The metric.
     pub(super) metric: MetricMention,
+    /// The words that named it, as typed.
+    pub(super) metric_typed: Option<String>,
     /// Further metrics that were named beside it.
     pub(super) also: Vec<String>,
     /// Other entities.
@@ -68,6 +71,8 @@ pub(super) struct Reading {
     pub(super) aggregation: Option<String>,
     /// Limits on a value.
     pub(super) limits: Vec<Limit>,
+    /// How long something has to have run, where that is asked: whether longer, and how long.
+    pub(super) age: Option<Age>,
     /// What is ranked, or told apart: dimensions by wire name.
     pub(super) ranked: Vec<&'static str>,
     /// A kind of things of which several are asked for.
@@ -128,9 +133,12 @@ pub(super) fn read(
     let inside = |first: usize, length: usize, time: &TimeMention| {
         time.first < first + length && first < time.first + time.length
     };
+    earlier_one(&mut times);
+    let age = limits::age(&words, lexicon);
     times.retain(|time| {
         !shifted.as_ref().is_some_and(|(_, first, length)| inside(*first, *length, time))
             && !anchor.as_ref().is_some_and(|anchor| inside(anchor.first, anchor.length, time))
+            && !age.as_ref().is_some_and(|age| inside(age.first, age.length, time))
     });
     let said_named = named(&words, lexicon);
     let (job, job_guessed) = match job(&words, &times, lexicon) {
@@ -174,6 +182,7 @@ pub(super) fn read(
         job_guessed,
         subject: written,
         metric: found.metric,
+        metric_typed: found.typed,
         also: found.also,
         users: users(text, &words, lexicon),
         own: entities::own(&words),
@@ -186,6 +195,7 @@ pub(super) fn read(
             .into_iter()
             .filter(|limit| !times.iter().any(|time| inside(limit.first, limit.length, time)))
             .collect(),
+        age,
         ranked: ranked(&words),
         kind_many: kind_many(&words, lexicon),
         xid: lexicon.what.xid.any(&words),
@@ -201,9 +211,10 @@ pub(super) fn read(
         times,
         anchor,
         shifted: shifted.map(|(span, _, _)| span),
-        zone: None,
+        zone: told_in(&words),
     };
     of_unit(&mut reading);
+    of_pace(&mut reading, &words, lexicon);
     let features = features(&words, &reading, about, lexicon);
     reading.scores = scored(&features, &lexicon.rules);
     reading.class = reading.scores.first().map_or(Class::Other, |best| best.class);
@@ -225,10 +236,49 @@ fn of_unit(reading: &mut Reading) {
     reading.metric = MetricMention::One(metric.to_owned());
 }
 
-/// One GPU is not ranked: the highest of it is its maximum.
+/// `is J130 slower than J132`: of two jobs that are held against each other the time of a step tells.
+fn of_pace(reading: &mut Reading, words: &[Word<'_>], lexicon: &Lexicon) {
+    let unnamed = matches!(reading.metric, MetricMention::None { typed: None, .. });
+    let paced = super::words::any(words, &["slower", "faster", "quicker"]) && !lexicon.what.why.any(words);
+    let of_jobs = match reading.sides() {
+        Some("job") => true,
+        Some("loose") => lexicon.names.job.any(words) || reading.job.is_some(),
+        Some(_) | None => false,
+    };
+    if unnamed && paced && of_jobs {
+        reading.metric = MetricMention::One("step_time".to_owned());
+    }
+}
+
+/// `the last 6 hours against the previous 6`: of two windows that are the same, the one that was called the previous lies before the other.
+fn earlier_one(times: &mut [TimeMention]) {
+    let [first, second, ..] = times else { return };
+    if first.range != second.range {
+        return;
+    }
+    let is_before = |time: &TimeMention| {
+        ["previous", "preceding", "prior", "before"].iter().any(|word| time.typed.to_lowercase().contains(word))
+    };
+    let (moved, other) = if is_before(second) { (second, first) } else { (first, second) };
+    let length = jiff::SignedDuration::from_millis(other.range.millis());
+    let from = other.range.from().checked_sub(length).ok();
+    if let Some(range) = from.and_then(|from| TimeRange::new(from, other.range.from())).filter(|_| is_before(moved)) {
+        moved.range = range;
+        moved.moment = super::time::Moment::Window;
+    }
+}
+
+/// One thing is not ranked: the highest of it is its maximum.
 fn of_one(reading: &mut Reading) {
-    let one = reading.mentions.iter().filter(|mention| mention.kind == Some("gpu")).count() == 1;
-    if reading.class != Class::TopK || !one || !reading.ranked.is_empty() || reading.count.is_some() {
+    let of_gpu = reading.mentions.iter().filter(|mention| mention.kind == Some("gpu")).count() == 1;
+    let named = reading.mentions.iter().filter(|mention| mention.kind.is_some() || mention.written).count();
+    let one = of_gpu || (named == 1 && reading.kind_many.is_none());
+    if reading.class != Class::TopK
+        || !one
+        || !reading.ranked.is_empty()
+        || reading.count.is_some()
+        || !reading.limits.is_empty()
+    {
         return;
     }
     reading.class = Class::Value;

@@ -1,7 +1,8 @@
 //! Resolving names against what there is and what the asker may see: part of a name, a number, words of a name.
 
+use jiff::Timestamp;
 use serde_json::json;
-use sightline_model::{Candidate, EvidenceRow};
+use sightline_model::{Candidate, EvidenceRow, TenantScope};
 
 use super::draft;
 use super::entities::Mention;
@@ -23,10 +24,12 @@ pub(super) struct Scope {
     pub(super) job: Option<String>,
     /// Everything else: a dimension with its values.
     pub(super) filters: Vec<(&'static str, Vec<String>)>,
+    /// A word that several jobs' names have, where jobs are asked for.
+    pub(super) jobs_called: Option<String>,
     /// Two things that are held against each other: their dimension and names.
     pub(super) sides: Option<(&'static str, [String; 2])>,
-    /// When the job began, as text.
-    pub(super) job_start: Option<String>,
+    /// When the job began, and when it ended if it has.
+    pub(super) job_time: Option<(Timestamp, Option<Timestamp>)>,
 }
 
 impl Scope {
@@ -214,7 +217,7 @@ fn place(stage: &Stage<'_>, known: &[Known]) -> Resolved {
             sides.push((kind, mention.name.clone()));
             continue;
         }
-        if mention.kind == Some("user") || reading.users.contains(&mention.name) {
+        if mention.kind == Some("user") || reading.users.contains(&mention.name) || is_own_tenant(stage, mention) {
             continue;
         }
         let of_kind = |k: &&Known| match mention.kind {
@@ -239,7 +242,11 @@ fn place(stage: &Stage<'_>, known: &[Known]) -> Resolved {
         let best = fits.first().map(|(score, _)| *score);
         let same: Vec<&Known> = fits.iter().filter(|(score, _)| Some(*score) == best).map(|(_, k)| *k).collect();
         match same.as_slice() {
-            [] if mention.kind.is_none() && !mention.written => {}
+            [] if mention.kind.is_none() && !mention.written => {
+                if stands_as_a_place(stage, mention) {
+                    return Resolved::Ask(Box::new(draft::nothing_called(&mention.name, &stage.ask.principal)));
+                }
+            }
             [] => {
                 if reading.job.as_deref() == Some(mention.name.as_str()) && !known.iter().any(|k| k.kind == "job") {
                     continue;
@@ -269,10 +276,14 @@ fn place(stage: &Stage<'_>, known: &[Known]) -> Resolved {
                     sides.push((first.kind, first.name.clone()));
                 }
             }
+            // `all eval jobs`: every job that is called so.
+            several if asks_for_jobs(stage) && several.iter().all(|known| known.kind == "job") => {
+                scope.jobs_called = Some(mention.name.clone());
+            }
             several => return Resolved::Ask(Box::new(which(stage, &mention.name, several))),
         }
     }
-    if job.is_none() {
+    if job.is_none() && !asks_for_jobs(stage) {
         match by_words(stage, known) {
             Ok(found) => job = found,
             Err(ask) => return Resolved::Ask(ask),
@@ -280,7 +291,8 @@ fn place(stage: &Stage<'_>, known: &[Known]) -> Resolved {
     }
     if let Some(job) = job {
         scope.job = Some(job.name.clone());
-        scope.job_start = job.row.fields.get("start").cloned().or_else(|| job.row.time.map(|time| time.to_string()));
+        let told = |key: &str| job.row.fields.get(key).and_then(|text| text.parse::<Timestamp>().ok());
+        scope.job_time = told("start").or(job.row.time).map(|start| (start, told("end")));
     }
     let mut kinds = ["job", "node", "cluster", "service", "model", "gpu", "rank"].into_iter();
     let pair = kinds.find_map(|kind| {
@@ -290,6 +302,30 @@ fn place(stage: &Stage<'_>, known: &[Known]) -> Resolved {
     });
     scope.sides = pair.filter(|(_, [a, b])| a != b);
     Resolved::Scope(Box::new(scope))
+}
+
+/// Whether jobs are asked for, and not one of them.
+fn asks_for_jobs(stage: &Stage<'_>) -> bool {
+    stage.reading.has("jobs") && stage.reading.job.is_none()
+}
+
+/// `the borealis side`: the asker's own tenant narrows nothing down.
+fn is_own_tenant(stage: &Stage<'_>, mention: &Mention) -> bool {
+    mention.kind.is_none()
+        && match &stage.ask.principal.tenants {
+            TenantScope::Only(own) => own.iter().any(|tenant| tenant.eq_ignore_ascii_case(&mention.name)),
+            TenantScope::All => false,
+        }
+}
+
+/// `the temperatures of borealis`: a word that names nothing stands where a place does, and to leave it out would answer for all there is.
+fn stands_as_a_place(stage: &Stage<'_>, mention: &Mention) -> bool {
+    let words = normalised(&stage.ask.text, stage.lexicon);
+    let before = mention.place.checked_sub(1).and_then(|place| words.get(place)).map(|word| word.folded.as_str());
+    let next = mention.place + 1;
+    let ends = next >= words.len() || stage.reading.times.iter().any(|time| time.first == next);
+    let is_there = words.get(mention.place).is_some_and(|word| word.typed == mention.name);
+    is_there && !mention.inherited && ends && matches!(before, Some("of" | "in" | "on" | "from" | "at"))
 }
 
 /// `the llama job`, `the reward model run`: the job whose name has most of the words, where no other has as many.

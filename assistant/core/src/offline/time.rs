@@ -5,6 +5,7 @@ mod dates;
 mod days;
 mod lengths;
 mod ranges;
+mod spans;
 mod zones;
 
 use jiff::civil::Time;
@@ -42,6 +43,8 @@ pub(super) enum Moment {
     Instant(Timestamp),
     /// All since an instant.
     Since(Timestamp),
+    /// All until an instant.
+    Until(Timestamp),
     /// The present.
     Now,
 }
@@ -185,7 +188,13 @@ pub(super) fn find_times(words: &[Word<'_>], as_of: Timestamp, zone: &TimeZone) 
     Ok(mentions)
 }
 
-/// A zone that is named for the whole of a question: `in UTC`, `in Berlin time`.
+/// The zone in which times are to be told: `in UTC`, `in Berlin time`. One that stands behind a time says only when that was.
+pub(super) fn told_in(words: &[Word<'_>]) -> Option<TimeZone> {
+    let mut places = words.iter().enumerate().filter(|(_, word)| word.folded == "in").map(|(place, _)| place);
+    places.find_map(|place| zones::zone_at(words, place)).map(|(zone, _)| zone)
+}
+
+/// A zone that is named for the whole of a question: `in UTC`, `in Berlin time`, `UTC`.
 pub(super) fn zone_named(words: &[Word<'_>]) -> Option<TimeZone> {
     let place = words.iter().position(|word| word.folded == "in" || zones::zone(word.typed).is_some())?;
     (place..words.len()).find_map(|place| zones::zone_at(words, place)).map(|(zone, _)| zone)

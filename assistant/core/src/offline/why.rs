@@ -9,16 +9,16 @@ mod service;
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
-use sightline_model::{AskedRange, TimeRange};
+use sightline_model::{AskedRange, CauseStatus, Outcome, TimeRange};
 use sightline_tools::ToolOutput;
 
 pub(super) use job::look_up as look_up_job;
 
-use super::plan::Stage;
+use super::plan::{Stage, finish};
 use super::reading::{Reading, Subject};
 use super::resolve::{Resolved, resolve};
 use super::time::{Moment, asked};
-use crate::ports::{Ask, Gathered, Turn};
+use crate::ports::{Ask, Draft, Gathered, Turn};
 
 #[cfg(test)]
 #[path = "why/why_tests.rs"]
@@ -28,8 +28,8 @@ mod why_tests;
 const LEAD: SignedDuration = SignedDuration::from_mins(10);
 /// The longest that is looked at after a named instant: what happened within a day of it.
 const AFTER: SignedDuration = SignedDuration::from_hours(24);
-/// Without a time: the last hour. A cause cannot be told from the five minutes that “now” means elsewhere.
-const DEFAULT: SignedDuration = SignedDuration::from_hours(1);
+/// A cause cannot be told from the five minutes that “now” means elsewhere.
+const BEFORE_NOW: SignedDuration = SignedDuration::from_hours(1);
 
 /// What to do next.
 pub(super) fn next(stage: &Stage<'_>, subject: Subject) -> Turn {
@@ -65,12 +65,16 @@ fn of_place(stage: &Stage<'_>, subject: Subject) -> Option<Turn> {
             && places().count() == 1
             && places().all(|m| m.name.chars().all(|c| !c.is_ascii_digit()))
     };
+    // Whether it is well, and not why it is unwell: what was noticed there is told as well.
+    let is_well = reading.has("all_well") && !reading.has("slow") && !reading.has("why");
+    let like_a_machine = || places().any(|m| m.name.chars().any(|c| c.is_ascii_digit()));
     let wanted = match subject {
-        Subject::Host => in_part(),
-        Subject::Anything => in_part() || cluster(),
+        Subject::Host => in_part() || is_well,
+        Subject::Anything => in_part() || cluster() || (is_well && like_a_machine()),
         Subject::Job | Subject::Service => false,
     };
-    if !wanted || stage.gathered.iter().any(|g| g.call.tool.ends_with("_correlation")) {
+    let judged = stage.gathered.iter().any(|g| g.call.tool.ends_with("_correlation"));
+    if !wanted || (judged && !is_well) {
         return None;
     }
     let scope = match resolve(stage) {
@@ -81,13 +85,39 @@ fn of_place(stage: &Stage<'_>, subject: Subject) -> Option<Turn> {
     if scope.job.is_some() || (scope.of("node").is_empty() && scope.of("cluster").is_empty()) {
         return None;
     }
-    if !scope.of("cluster").is_empty() && reading.has("all_well") && !reading.has("slow") && !reading.has("why") {
+    if is_well && !scope.of("cluster").is_empty() {
         return Some(super::plan::overview(stage, &scope));
     }
     let mut named = reading.clone();
     named.named =
         scope.filters.iter().flat_map(|(kind, values)| values.iter().map(|value| (*kind, value.clone()))).collect();
-    Some(host::next(stage.ask, stage.zone, &named, stage.gathered))
+    let by_jobs = host::next(stage.ask, stage.zone, &named, stage.gathered);
+    if !is_well {
+        return Some(by_jobs);
+    }
+    Some(match by_jobs {
+        Turn::Calls(calls) => Turn::Calls(calls),
+        Turn::Draft(by_jobs) => match super::plan::overview(stage, &scope) {
+            Turn::Calls(calls) => Turn::Calls(calls),
+            Turn::Draft(seen) => finish(together(*by_jobs, *seen)),
+        },
+    })
+}
+
+/// Whether a place is well, by the jobs that ran there and by what was noticed: a cause leads, then what was noticed, then that nothing was.
+fn together(by_jobs: Draft, mut seen: Draft) -> Draft {
+    let caused = by_jobs.outcome == Some(Outcome::Answered)
+        && by_jobs.causes.iter().any(|cause| cause.status == CauseStatus::Supported);
+    if caused {
+        let mut draft = by_jobs;
+        if seen.outcome == Some(Outcome::Answered) {
+            draft.claims.extend(seen.headline.into_iter().chain(seen.claims));
+        }
+        return draft;
+    }
+    seen.data_health.extend(by_jobs.data_health);
+    seen.data_health.dedup();
+    seen
 }
 
 /// The window in which a cause is looked for, where a time was named, with the words for it.
@@ -95,7 +125,7 @@ fn named_window(ask: &Ask, zone: &TimeZone, reading: &Reading) -> Option<(TimeRa
     let time = reading.times.first()?;
     let before = |at: Timestamp| at.checked_sub(LEAD).ok();
     let (range, words) = match time.moment {
-        Moment::Window => (time.range, time.typed.clone()),
+        Moment::Window | Moment::Until(_) => (time.range, time.typed.clone()),
         Moment::Instant(at) => {
             let end = at.checked_add(AFTER).ok()?.min(ask.as_of);
             let until = if end == ask.as_of { "now" } else { "a day later" };
@@ -105,7 +135,7 @@ fn named_window(ask: &Ask, zone: &TimeZone, reading: &Reading) -> Option<(TimeRa
             (TimeRange::new(before(at)?, ask.as_of)?, format!("from shortly before “{}” until now", time.typed))
         }
         Moment::Now => {
-            let from = ask.as_of.checked_sub(DEFAULT).ok()?;
+            let from = ask.as_of.checked_sub(BEFORE_NOW).ok()?;
             (TimeRange::new(from, ask.as_of)?, format!("the hour that led to “{}”", time.typed))
         }
     };
@@ -117,8 +147,7 @@ fn window(ask: &Ask, zone: &TimeZone, reading: &Reading) -> Option<(TimeRange, A
     if !reading.times.is_empty() {
         return named_window(ask, zone, reading);
     }
-    let range = TimeRange::new(ask.as_of.checked_sub(DEFAULT).ok()?, ask.as_of)?;
-    Some((range, asked(range, "the last hour, as no time was named", zone)))
+    super::windows::last_hour(ask, zone)
 }
 
 /// What the latest look-up of a kind of thing brought, with or without words that were looked for.

@@ -1,5 +1,6 @@
 //! The window of a question: named, told by what happened, or the default one, said as such.
 
+use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp, ToSpan as _};
 use serde_json::json;
 use sightline_model::{AskedRange, EvidenceRow, Outcome, TimeRange};
@@ -7,9 +8,10 @@ use sightline_model::{AskedRange, EvidenceRow, Outcome, TimeRange};
 use super::anchor::{Anchor, Lies};
 use super::draft;
 use super::plan::Stage;
+use super::reading::{Class, Reading};
 use super::resolve::Scope;
 use super::time::{TimeMention, asked};
-use crate::ports::{Draft, Gathered, ToolCall};
+use crate::ports::{Ask, Draft, Gathered, ToolCall};
 
 /// How far back an event is looked for by which a time is told.
 const EVENTS_BACK: SignedDuration = SignedDuration::from_hours(7 * 24);
@@ -26,14 +28,57 @@ pub(super) enum Window {
     Ask(Box<Draft>),
 }
 
+/// The window of a question that names none.
+const HOUR: SignedDuration = SignedDuration::from_hours(1);
+
+/// The last hour, said as such.
+pub(super) fn last_hour(ask: &Ask, zone: &TimeZone) -> Option<(TimeRange, AskedRange)> {
+    let range = TimeRange::new(ask.as_of.checked_sub(HOUR).ok()?, ask.as_of)?;
+    Some((range, asked(range, "the last hour, as no time was named", zone)))
+}
+
+/// The window that was named, or the last hour: where nothing has to be looked up for it.
+pub(super) fn plain(ask: &Ask, zone: &TimeZone, reading: &Reading) -> Option<(TimeRange, AskedRange)> {
+    match reading.times.first() {
+        Some(time) => Some((time.range, asked(time.range, &time.typed, zone))),
+        None => last_hour(ask, zone),
+    }
+}
+
+/// The window of a question that names no time. An hour, unless its kind wants more: a job's numbers are of its own time, all that could be
+/// wrong with a place did not begin in the last hour, and who asks when something was must be shown more than that.
+fn unnamed(stage: &Stage<'_>, scope: &Scope) -> Option<(TimeRange, &'static str)> {
+    let (reading, as_of) = (stage.reading, stage.ask.as_of);
+    let back = |length: SignedDuration| TimeRange::new(as_of.checked_sub(length).ok()?, as_of);
+    let numbers = matches!(reading.class, Class::Value | Class::TopK | Class::Threshold | Class::Compare);
+    if numbers
+        && scope.job.is_some()
+        && let Some(own) = scope.job_time.and_then(|(from, to)| TimeRange::new(from, to.unwrap_or(as_of).min(as_of)))
+    {
+        return Some((own, "the job's own time"));
+    }
+    let asks_when = reading.has("when") || reading.has("when^");
+    match reading.class {
+        Class::Events | Class::Logs | Class::Count if asks_when => Some((back(WEEK)?, "the last seven days")),
+        Class::FindJobs => Some((back(DAY * 2)?, "the last two days")),
+        Class::Health | Class::Why(_) => Some((back(DAY)?, "the last day")),
+        Class::Threshold | Class::Value if asks_when => Some((back(DAY)?, "the last day")),
+        Class::Count if reading.has("jobs") => Some((back(DAY * 2)?, "the last two days")),
+        _ => Some((back(HOUR)?, "the last hour")),
+    }
+}
+
+const DAY: SignedDuration = SignedDuration::from_hours(24);
+const WEEK: SignedDuration = SignedDuration::from_hours(7 * 24);
+
 /// The window that was named, told or is the default.
-pub(super) fn window(stage: &Stage<'_>, scope: &Scope, default: SignedDuration, said: &str) -> Window {
+pub(super) fn window(stage: &Stage<'_>, scope: &Scope) -> Window {
     let (reading, zone) = (stage.reading, stage.zone);
     if let Some(anchor) = reading.anchor.as_ref().filter(|anchor| !anchor.both_sides) {
         return told(stage, scope, anchor);
     }
-    if let (Some(back), true) = (reading.shifted, reading.class != super::reading::Class::Compare) {
-        let now = named(stage).map(|(range, _)| range).or_else(|| last(stage, SignedDuration::from_hours(1)));
+    if let (Some(back), true) = (reading.shifted, reading.class != Class::Compare) {
+        let now = named(stage).map(|(range, _)| range).or_else(|| last(stage, HOUR));
         let moved = |at: Timestamp| at.to_zoned_datetime(zone.clone()).checked_sub(back).ok().map(|z| z.timestamp());
         if let Some(range) = now.and_then(|range| TimeRange::new(moved(range.from())?, moved(range.to())?)) {
             return Window::Known(range, asked(range, "the same time of day then", zone));
@@ -41,8 +86,8 @@ pub(super) fn window(stage: &Stage<'_>, scope: &Scope, default: SignedDuration, 
     }
     match named(stage) {
         Some((range, typed)) => Window::Known(range, asked(range, &typed, zone)),
-        None => match last(stage, default) {
-            Some(range) => Window::Known(range, asked(range, &format!("{said}, as no time was named"), zone)),
+        None => match unnamed(stage, scope) {
+            Some((range, said)) => Window::Known(range, asked(range, &format!("{said}, as no time was named"), zone)),
             None => Window::Ask(Box::new(draft::cannot_yet())),
         },
     }
@@ -70,7 +115,7 @@ fn named(stage: &Stage<'_>) -> Option<(TimeRange, String)> {
 /// A window told by what happened.
 fn told(stage: &Stage<'_>, scope: &Scope, anchor: &Anchor) -> Window {
     if anchor.kind.as_deref() == Some("start") {
-        let start = scope.job_start.as_ref().and_then(|text| text.parse::<Timestamp>().ok());
+        let start = scope.job_time.map(|(start, _)| start);
         return match start.and_then(|start| lies(anchor, start, stage.ask.as_of)) {
             Some(range) => Window::Known(range, asked(range, &anchor.typed, stage.zone)),
             None => {
@@ -160,7 +205,7 @@ pub(super) fn two(stage: &Stage<'_>) -> Option<(TimeRange, TimeRange)> {
     if let Some(back) = reading.shifted {
         let range = match reading.times.first() {
             Some(time) => time.range,
-            None => last(stage, SignedDuration::from_hours(1))?,
+            None => last(stage, HOUR)?,
         };
         return Some((moved(range, back)?, range));
     }
@@ -172,6 +217,12 @@ pub(super) fn two(stage: &Stage<'_>) -> Option<(TimeRange, TimeRange)> {
             if let super::time::Moment::Since(at) = only.moment {
                 let length = only.range.to().duration_since(at);
                 return Some((TimeRange::new(at.checked_sub(length).ok()?, at)?, TimeRange::new(at, only.range.to())?));
+            }
+            // `before 15:30 with after`: as long after it as before it.
+            if let (super::time::Moment::Until(at), true) = (only.moment, reading.has("either_side")) {
+                let length = at.duration_since(only.range.from());
+                let end = at.checked_add(length).ok()?.min(stage.ask.as_of);
+                return Some((TimeRange::new(only.range.from(), at)?, TimeRange::new(at, end)?));
             }
             if !reading.and_before {
                 return None;

@@ -76,8 +76,15 @@ fn a_conversation_is_its_askers_alone_and_holds_the_answers_in_the_order_they_we
         store.conversation("c2", &who("ann"), None).unwrap(),
         store.conversation("c9", &who("ann"), None).unwrap()
     );
-    assert!(store.may_continue("c1", "ann").unwrap());
-    assert!(!store.may_continue("c2", "ann").unwrap() && !store.may_continue("c9", "ann").unwrap());
+    let may = |id: &str, now| store.may_continue(id, "ann", now).unwrap();
+    assert!(may("c1", days(1)) && may("c1", days(90)));
+    assert!(!may("c2", days(1)) && !may("c9", days(1)));
+    assert!(!may("c1", days(91)), "past its days it is gone, swept or not");
+    let earlier = |asker: &str| {
+        store.before("c1", &who(asker)).unwrap().into_iter().map(|earlier| earlier.text).collect::<Vec<_>>()
+    };
+    assert_eq!(earlier("ann"), ["question a1", "question a2"]);
+    assert_eq!(earlier("bob"), Vec::<String>::new(), "nobody else's questions are gone on from");
     assert_eq!(listed(&store, "ann"), ["c1"]);
     assert_eq!(store.evidence("b1.E1", &who("ann"), start()).unwrap(), Lookup::Unknown);
     assert!(matches!(store.evidence("b1.E1", &who("bob"), start()).unwrap(), Lookup::Found(_)));

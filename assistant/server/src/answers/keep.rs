@@ -45,14 +45,14 @@ struct WithPoints<'a> {
 }
 
 impl Answers {
-    /// Whether a question of this principal may continue the conversation of that id. False for one of somebody else and for one
-    /// that does not exist alike.
+    /// Whether a question of this principal may continue the conversation of that id. False alike for one of somebody else, for one that
+    /// is past its days and only waits to be swept, and for one that does not exist.
     ///
     /// # Errors
     /// When the database fails.
-    pub fn may_continue(&self, conversation: &str, principal: &str) -> Result<bool, AnswersError> {
-        let sql = "SELECT 1 FROM conversation WHERE id = ?1 AND principal = ?2";
-        Ok(self.database().prepare_cached(sql)?.exists((conversation, principal))?)
+    pub fn may_continue(&self, conversation: &str, principal: &str, now: Timestamp) -> Result<bool, AnswersError> {
+        let sql = "SELECT 1 FROM conversation WHERE id = ?1 AND principal = ?2 AND kept_until > ?3";
+        Ok(self.database().prepare_cached(sql)?.exists((conversation, principal, now.as_second()))?)
     }
 
     /// The latest questions of a conversation, the oldest first, with what their answers were about; of an answer that the asker may no longer

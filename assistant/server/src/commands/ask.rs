@@ -82,7 +82,7 @@ async fn ask_on(
     let id = || stations.assistant.ids.next();
     let answers = Arc::new(Answers::open(&config.data_dir, config.keep_days).map_err(failed)?);
     if let Some(conversation) = &options.conversation
-        && !answers.may_continue(conversation, &principal.id).map_err(failed)?
+        && !answers.may_continue(conversation, &principal.id, stations.assistant.clock.now()).map_err(failed)?
     {
         return Err(CommandError::Usage(format!(
             "`{}` has no conversation with the id of --conversation; leave it out to begin a new one",
@@ -104,7 +104,7 @@ async fn ask_on(
         time_zone,
     };
     if options.explain {
-        let planner = OfflinePlanner::new(Arc::clone(&stations.assistant.catalogue)).map_err(failed)?;
+        let planner = OfflinePlanner::over(Arc::clone(&stations.assistant.catalogue), Arc::clone(&stations.words));
         output::note(&planner.explain(&question.brief()).map_err(failed)?.to_string());
     }
     let progress = Progress { quiet: options.json };

@@ -10,6 +10,7 @@ use super::engine::library;
 use super::{CommandError, failed};
 use crate::config::{Config, DEFAULT_USER};
 use crate::policies::{PolicyFiles, PolicyFilesError};
+use crate::site_folder::SiteFolder;
 use crate::stations::{Data, OWN_DATABASE, OpenError, Stations};
 use crate::{audit_copies, audit_log, output};
 
@@ -21,6 +22,7 @@ pub async fn doctor(config: &Config) -> Result<(), CommandError> {
     let mut report = Report::default();
     report.say("policies", policies(config).map(|p| format!("{} principals", p.principals().len())));
     report.say("catalogue", Catalogue::builtin().map(|c| format!("{} metrics", c.metrics().count())));
+    report.say("site", site(config));
     match &config.clickhouse {
         Some(server) => report.ok("engine", &format!("a ClickHouse of your own at {}", server.url)),
         None => report.say("library", library(config).find().map(|path| path.display().to_string())),
@@ -59,6 +61,17 @@ pub fn admin_sql(config: &Config, tenants: Vec<String>) -> Result<(), CommandErr
     let user = server.map_or(DEFAULT_USER, |server| &server.user);
     let sql = AdminSql { user, mapping: &mapping, tenants: &tenants, widest: &widest };
     output::result(sql.script().trim_end()).map_err(failed)
+}
+
+/// The site's own words and runbooks.
+fn site(config: &Config) -> Result<String, String> {
+    let Some(dir) = config.site_dir.as_deref() else {
+        return Ok("no words or runbooks of your own; `site.dir` names a folder of them".to_owned());
+    };
+    let catalogue = Catalogue::builtin().map_err(|error| error.to_string())?;
+    let folder = SiteFolder::read(dir).map_err(|error| error.to_string())?;
+    let own = folder.own(&catalogue).map_err(|error| error.to_string())?;
+    Ok(format!("{} phrases, {} runbooks of your own", own.words.phrases(), folder.runbooks()))
 }
 
 fn policies(config: &Config) -> Result<Policies, PolicyFilesError> {

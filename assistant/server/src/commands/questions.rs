@@ -4,7 +4,7 @@ use std::sync::Mutex;
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
-use sightline_core::{Earlier, Event, Events, PlannedCall, Question, answer_question};
+use sightline_core::{AskError, Earlier, Event, Events, PlannedCall, Question, answer_question};
 use sightline_engine::native::DatabaseName;
 use sightline_engine::recorded_number;
 use sightline_model::{Answer, ConversationId, QuestionId};
@@ -33,6 +33,15 @@ pub struct Heard {
     pub calls: Vec<PlannedCall>,
 }
 
+/// What comes of asking.
+#[derive(Clone, Debug)]
+pub enum Reply {
+    /// An answer, whatever its outcome.
+    Heard(Box<Heard>),
+    /// The asker may ask nothing: a refusal as well, in these words.
+    MayNotAsk(String),
+}
+
 impl FleetLine {
     /// Loads the demo fleet as of `as_of`, where it is not loaded yet, and opens the line over it.
     ///
@@ -48,14 +57,14 @@ impl FleetLine {
     /// Asks one question of a conversation. It is recorded like any other; its answer is not kept.
     ///
     /// # Errors
-    /// When nobody of that name may ask, or the line meets a fault.
+    /// When there is nobody of that name, or the line meets a fault.
     pub async fn ask(
         &self,
         text: &str,
         before: &[Earlier],
         principal: &str,
         zone: &str,
-    ) -> Result<Heard, CommandError> {
+    ) -> Result<Reply, CommandError> {
         let assistant = &self.stations.assistant;
         let principal = assistant
             .policies
@@ -74,8 +83,11 @@ impl FleetLine {
                 .map_err(|_| CommandError::Usage(format!("`{zone}` is no IANA time zone")))?,
         };
         let heard = Calls::default();
-        let answer = answer_question(assistant, &question, &heard).await.map_err(failed)?;
-        Ok(Heard { answer, calls: heard.0.into_inner().unwrap_or_default() })
+        match answer_question(assistant, &question, &heard).await {
+            Ok(answer) => Ok(Reply::Heard(Box::new(Heard { answer, calls: heard.0.into_inner().unwrap_or_default() }))),
+            Err(AskError::MayNotAsk { reason }) => Ok(Reply::MayNotAsk(reason)),
+            Err(error) => Err(failed(error)),
+        }
     }
 
     /// One number of the recorded rows, by a statement that is independent of the product's own.

@@ -63,10 +63,14 @@ pub async fn serve(config: &Config, with_demo: bool) -> Result<(), CommandError>
         output::note("stopping: running answers may finish");
     };
     let recording = tokio::spawn(record_counted(service.clone()));
+    let reading = stations.site.clone().map(|site| tokio::spawn(site.run()));
     serve_http(listener, router(service.clone()), stop).await;
     recording.abort();
     sweeping.abort();
     watch.abort();
+    if let Some(reading) = reading {
+        reading.abort();
+    }
     service.record_last_counted().await;
     heartbeat.stop().await;
     drop(service);

@@ -232,8 +232,8 @@ async fn before(service: &Service, id: &str, principal: &Principal) -> Result<Ve
 
 /// A question joins a conversation of its asker's own; one of somebody else is told like one that does not exist.
 async fn own_conversation(service: &Service, id: &str, principal: &Principal) -> Result<(), Problem> {
-    let (id, who) = (id.to_owned(), principal.id.clone());
-    match service.answers().ask(move |answers| answers.may_continue(&id, &who)).await {
+    let (id, who, now) = (id.to_owned(), principal.id.clone(), service.assistant().clock.now());
+    match service.answers().ask(move |answers| answers.may_continue(&id, &who, now)).await {
         Ok(true) => Ok(()),
         Ok(false) => Err(Problem::new(
             StatusCode::NOT_FOUND,

@@ -120,6 +120,8 @@ pub struct Entry {
     pub causes: Vec<String>,
     /// The Xids it is about.
     pub xids: Vec<u32>,
+    /// The tenants it is for; empty where it is for everybody.
+    pub tenants: Vec<String>,
     /// Whether it came from the site's own folder: as little trusted as telemetry.
     pub of_site: bool,
 }
@@ -136,6 +138,7 @@ impl Entry {
             metrics: Vec::new(),
             causes: Vec::new(),
             xids: Vec::new(),
+            tenants: Vec::new(),
             of_site: false,
         }
     }

@@ -30,6 +30,8 @@ pub struct Runbook {
     pub xids: Vec<u32>,
     /// Words by which it is found.
     pub keywords: Vec<String>,
+    /// The tenants it is for; empty where it is for everybody.
+    pub tenants: Vec<String>,
     /// Its items in order.
     pub items: Vec<(Section, String)>,
 }
@@ -41,7 +43,7 @@ pub enum RunbookFault {
     #[error("it must begin with a head between two lines of `---`")]
     NoHead,
     /// A line of the head cannot be read.
-    #[error("`{line}` in the head is not `key: value` with one of the keys id, title, causes, xids, keywords")]
+    #[error("`{line}` in the head is not `key: value` with one of the keys id, title, causes, xids, keywords, tenants")]
     Head {
         /// The line.
         line: String,
@@ -93,7 +95,7 @@ pub fn parse_runbook(text: &str) -> Result<Runbook, RunbookFault> {
         return Err(RunbookFault::NoHead);
     }
     let (mut id, mut title) = (String::new(), String::new());
-    let (mut causes, mut keywords, mut xids) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut causes, mut keywords, mut xids, mut tenants) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     loop {
         let line = lines.next().ok_or(RunbookFault::NoHead)?;
         if line == "---" {
@@ -106,6 +108,13 @@ pub fn parse_runbook(text: &str) -> Result<Runbook, RunbookFault> {
             "title" => title = value.trim().trim_matches('"').to_owned(),
             "causes" => causes = list(value),
             "keywords" => keywords = list(value),
+            // A runbook for nobody is a slip, and read as one for everybody it would be seen by everybody.
+            "tenants" => {
+                tenants = list(value);
+                if tenants.is_empty() {
+                    return Err(fault());
+                }
+            }
             "xids" => {
                 xids = list(value).iter().map(|x| x.parse().map_err(|_| fault())).collect::<Result<_, _>>()?;
             }
@@ -123,7 +132,11 @@ pub fn parse_runbook(text: &str) -> Result<Runbook, RunbookFault> {
         return Err(RunbookFault::Id { id: id.chars().take(MAX_PASSAGE).collect() });
     }
     let items = items(lines)?;
-    if items.is_empty() { Err(RunbookFault::Empty) } else { Ok(Runbook { id, title, causes, xids, keywords, items }) }
+    if items.is_empty() {
+        Err(RunbookFault::Empty)
+    } else {
+        Ok(Runbook { id, title, causes, xids, keywords, tenants, items })
+    }
 }
 
 /// `a, b, c`, with or without brackets and quotation marks around.
@@ -175,7 +188,7 @@ impl Runbook {
         for (section, item) in &self.items {
             entry = entry.say(*section, item);
         }
-        Entry { causes: self.causes.clone(), xids: self.xids.clone(), ..entry }
+        Entry { causes: self.causes.clone(), xids: self.xids.clone(), tenants: self.tenants.clone(), ..entry }
     }
 }
 

@@ -1,5 +1,7 @@
 //! Everything that can be looked up: the product's own tables and runbooks, and a site's runbooks.
 
+use std::collections::BTreeSet;
+
 use super::entry::{Entry, EntryKind, Section};
 use super::runbook::{RunbookFault, parse_runbook, runbooks};
 use super::{causes, compat_facts, pitfalls, throttle_bits};
@@ -35,7 +37,8 @@ impl Knowledge {
         Self { entries }
     }
 
-    /// With a site's own runbooks; one with the id of a shipped one takes its place. What cannot be read is left out and told.
+    /// With a site's own runbooks; one with the id of a shipped one takes its place for whoever may see it. What cannot be read is left
+    /// out and told.
     #[must_use]
     pub fn with_site(mut self, files: &[SiteRunbook]) -> (Self, Vec<(String, RunbookFault)>) {
         let mut faults = Vec::new();
@@ -43,13 +46,26 @@ impl Knowledge {
             match parse_runbook(text) {
                 Ok(runbook) => {
                     let entry = Entry { of_site: true, ..runbook.entry() };
-                    self.entries.retain(|known| known.id != entry.id);
+                    // Of two that everybody may see the later one is meant; one for some tenants leaves the other to the rest.
+                    self.entries
+                        .retain(|known| known.id != entry.id || !entry.tenants.is_empty() || !known.tenants.is_empty());
                     self.entries.push(entry);
                 }
                 Err(fault) => faults.push((file.clone(), fault)),
             }
         }
         (self, faults)
+    }
+
+    /// The entries that somebody may see who may read the runbooks of these tenants: what is for everybody, and what is for one of them,
+    /// which stands in the place of another with its id.
+    pub fn seen_by(&self, tenants: &BTreeSet<String>) -> Vec<&Entry> {
+        let mine = |entry: &Entry| entry.tenants.iter().any(|tenant| tenants.contains(tenant));
+        let own: BTreeSet<&str> =
+            self.entries.iter().filter(|entry| mine(entry)).map(|entry| entry.id.as_str()).collect();
+        let seen =
+            |entry: &&Entry| if entry.tenants.is_empty() { !own.contains(entry.id.as_str()) } else { mine(entry) };
+        self.entries.iter().filter(seen).collect()
     }
 
     /// Every entry.
@@ -140,10 +156,26 @@ fn sentence(phrase: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeSet;
-
     use super::*;
     use crate::knowledge::MAX_PASSAGE;
+
+    #[test]
+    fn a_tenants_runbook_is_seen_by_those_alone_who_may_read_it_and_leaves_the_shipped_one_to_others() {
+        let text = "---\nid: storage\ntitle: Atlas filers\ntenants: atlas\n---\n## Do\n- Call atlas' storage team.\n";
+        let files = [SiteRunbook { file: "storage.md".to_owned(), text: text.to_owned() }];
+        let (knowledge, faults) = Knowledge::builtin().with_site(&files);
+        assert_eq!(faults, []);
+        let titles = |tenants: &[&str]| -> Vec<String> {
+            let tenants = tenants.iter().map(|&tenant| tenant.to_owned()).collect();
+            let seen = knowledge.seen_by(&tenants);
+            seen.iter().filter(|entry| entry.id == "runbook/storage").map(|entry| entry.title.clone()).collect()
+        };
+        assert_eq!(titles(&["atlas", "borealis"]), ["Atlas filers"]);
+        assert_eq!((titles(&["borealis"]).len(), titles(&[]).len()), (1, 1));
+        assert_ne!(titles(&["borealis"]), ["Atlas filers"]);
+        let nobody = SiteRunbook { file: "n.md".to_owned(), text: text.replace("tenants: atlas", "tenants:") };
+        assert_eq!(Knowledge::builtin().with_site(&[nobody]).1.len(), 1, "a runbook for nobody is a slip");
+    }
 
     #[test]
     fn every_entry_has_an_id_of_its_own_and_can_be_quoted() {

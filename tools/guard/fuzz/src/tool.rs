@@ -69,7 +69,13 @@ pub(crate) fn run(name: &str, data: &[u8]) {
 fn call(tool: &dyn AnyTool, arguments: &Value, bytes: &mut Bytes<'_>, mut ran: impl FnMut(&ExecutableQuery)) {
     let may_read: BTreeSet<Dataset> = Dataset::ALL.into_iter().filter(|_| bytes.below(16) != 15).collect();
     let max_rows = if bytes.below(4) == 3 { 5 } else { 100_000 };
-    let context = ToolContext { catalogue: &LINE.catalogue, as_of: now(), may_read: &may_read, max_rows };
+    let context = ToolContext {
+        catalogue: &LINE.catalogue,
+        as_of: now(),
+        may_read: &may_read,
+        runbooks_of: &BTreeSet::new(),
+        max_rows,
+    };
     let mut fetched: Vec<Fetched> = Vec::new();
     for round in 0..=MAX_ROUNDS {
         let queries = match tool.plan(arguments, &context, &fetched) {

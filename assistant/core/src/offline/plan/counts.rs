@@ -8,8 +8,9 @@ use super::super::draft;
 use super::super::limits::in_unit;
 use super::super::reading::MetricMention;
 use super::super::resolve::Scope;
+use super::super::words::{any, normalised};
 use super::metrics::is_now;
-use super::{Stage, call_once, finish, lists, scope_filters, set, windowed, with_window};
+use super::{Stage, call_once, finish, jobs, lists, scope_filters, set, windowed, with_window};
 use crate::ports::Turn;
 
 /// Below this mean utilisation, percent, a GPU does nothing: what a display or a monitor's own reads make of it stays under it.
@@ -45,7 +46,7 @@ pub(super) fn next(stage: &Stage<'_>, scope: &Scope) -> Turn {
     }
     let of_jobs = reading.has("jobs") || reading.has("people") || !reading.users.is_empty() || reading.own;
     if of_jobs {
-        return lists::jobs(stage, scope);
+        return jobs::next(stage, scope);
     }
     if let (MetricMention::One(_), false) = (&reading.metric, reading.kind_many.is_some()) {
         let MetricMention::One(metric) = &reading.metric else { return finish(draft::cannot_yet()) };
@@ -73,6 +74,17 @@ fn ranking(stage: &Stage<'_>, scope: &Scope, metric: &str, range: TimeRange, asc
 pub(super) fn waste(stage: &Stage<'_>, scope: &Scope) -> Turn {
     windowed(stage, scope, |range, asked| {
         let mut arguments = ranking(stage, scope, UTILIZATION, range, true);
+        // `are n05 and n06 idle`: of the nodes that are named.
+        let reading = stage.reading;
+        let words = normalised(&stage.ask.text, stage.lexicon);
+        let of_gpus = any(&words, &["gpu", "gpus", "card", "cards"]) || !scope.of("gpu").is_empty();
+        if reading.ranked.is_empty() && !scope.of("node").is_empty() && !of_gpus {
+            set(&mut arguments, "group_by", json!(["node"]));
+        }
+        // `who is wasting GPUs`: whoever's jobs hold them.
+        if reading.has("who_holds") && reading.ranked != ["job"] && !reading.has("host") {
+            set(&mut arguments, "group_by", json!(["job"]));
+        }
         let bound = stage
             .reading
             .limits

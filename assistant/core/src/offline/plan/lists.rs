@@ -1,8 +1,8 @@
-//! Lists: log lines, events, jobs, and what there is of a kind.
+//! Lists: log lines, events, and what there is of a kind.
 
-use jiff::SignedDuration;
 use serde_json::{Value, json};
-use sightline_model::{Candidate, TimeRange};
+use sightline_model::{AskedRange, Evidence, Outcome};
+use sightline_tools::ToolOutput;
 
 use super::super::draft;
 use super::super::resolve::Scope;
@@ -26,7 +26,7 @@ pub(super) fn logs(stage: &Stage<'_>, scope: &Scope) -> Turn {
             set(&mut arguments, "count_by", json!(stage.reading.ranked));
         }
         latest(stage, &mut arguments);
-        call_once(stage, "search_logs", arguments, Some(asked))
+        counted(stage, "search_logs", arguments, asked)
     })
 }
 
@@ -88,6 +88,26 @@ fn latest(stage: &Stage<'_>, arguments: &mut Value) {
     }
 }
 
+/// Makes a call, or hands on what it brought. That there is nothing of what was asked for, among others of its kind, is an answer: none.
+fn counted(stage: &Stage<'_>, tool: &str, arguments: Value, asked: AskedRange) -> Turn {
+    let made = stage.gathered.iter().find(|g| g.call.tool == tool && g.call.arguments == arguments);
+    match made.and_then(|g| g.outcome.as_ref().ok()) {
+        Some(output) if is_none_of_several(output) => {
+            let mut draft = draft::from_output(output, Some(asked));
+            draft.outcome = Some(Outcome::Answered);
+            finish(draft)
+        }
+        Some(_) | None => call_once(stage, tool, arguments, Some(asked)),
+    }
+}
+
+/// Whether nothing was found, though there are others in the very window that was asked about.
+fn is_none_of_several(output: &ToolOutput) -> bool {
+    let Some((first, probes)) = output.evidence.split_first() else { return false };
+    let same = |piece: &&Evidence| piece.total > 0 && piece.from == first.from && piece.to == first.to;
+    output.outcome == Some(Outcome::InsufficientData) && first.total == 0 && probes.iter().any(|piece| same(&piece))
+}
+
 /// Events of a window.
 pub(super) fn events(stage: &Stage<'_>, scope: &Scope) -> Turn {
     windowed(stage, scope, |range, asked| {
@@ -96,83 +116,12 @@ pub(super) fn events(stage: &Stage<'_>, scope: &Scope) -> Turn {
             set(&mut arguments, "kind", json!(kind));
         }
         latest(stage, &mut arguments);
-        call_once(stage, "list_events", arguments, Some(asked))
+        // Who asks when it was wants the last one.
+        if stage.reading.has("when^") && arguments.get("latest").is_none() {
+            set(&mut arguments, "latest", json!(true));
+        }
+        counted(stage, "list_events", arguments, asked)
     })
-}
-
-/// Jobs by owner, state, kind and place; counted where their number is asked for.
-pub(super) fn jobs(stage: &Stage<'_>, scope: &Scope) -> Turn {
-    let reading = stage.reading;
-    let words = normalised(&stage.ask.text, stage.lexicon);
-    // Jobs are booked under the scheduler's users, and who asks is none of them.
-    if reading.own && reading.users.is_empty() {
-        let sentence =
-            "Jobs are booked under the scheduler's users, and I do not know which of them you are; name the user.";
-        let counted =
-            Candidate { label: "jobs by user".to_owned(), question: "How many jobs per user today?".to_owned() };
-        return finish(draft::clarify(sentence, vec![counted]));
-    }
-    // What runs on a node is written on its ranks' samples, not on the job.
-    if !scope.of("node").is_empty() && reading.users.is_empty() {
-        return windowed(stage, scope, |range, asked| {
-            let arguments = json!({ "kind": "label_value", "label": "job", "dataset": "metrics", "filters": scope_filters(scope, &[]) });
-            call_once(stage, "find_entities", with_window(arguments, range), Some(asked))
-        });
-    }
-    let mut filters = scope_filters(scope, &["service", "model", "gpu", "rank"]);
-    if !reading.users.is_empty() {
-        filters.push(json!({ "dim": "user", "values": reading.users }));
-    }
-    if let Some(state) = &reading.state {
-        filters.push(json!({ "dim": "state", "values": [state] }));
-    }
-    for (said, kind) in
-        [("inference", "inference"), ("serving", "inference"), ("training jobs", "training"), ("trainings", "training")]
-    {
-        if find(&words, said).is_some() {
-            filters.push(json!({ "dim": "kind", "values": [kind] }));
-            break;
-        }
-    }
-    windowed(stage, scope, |range, asked| {
-        // A job that was not named with a time is looked for among all that the recording holds.
-        let range = if reading.times.is_empty() && reading.anchor.is_none() { back(stage, range) } else { range };
-        let asked = if reading.times.is_empty() {
-            super::super::time::asked(range, "the last two days, as no time was named", stage.zone)
-        } else {
-            asked
-        };
-        let mut arguments = with_window(json!({ "kind": "job", "filters": filters }), range);
-        if reading.has("started") {
-            set(&mut arguments, "started", json!(true));
-        }
-        if reading.has("how_many") || reading.has("each_side") {
-            let by: Vec<&str> =
-                if any(&words, &["per user", "by user", "each user", "per owner", "people", "by owner", "who"]) {
-                    vec!["user"]
-                } else if any(&words, &["per cluster", "by cluster", "each cluster"]) {
-                    vec!["cluster"]
-                } else if any(&words, &["by state", "per state"]) {
-                    vec!["state"]
-                } else if !reading.users.is_empty() {
-                    vec!["user"]
-                } else {
-                    Vec::new()
-                };
-            if !by.is_empty() {
-                set(&mut arguments, "count_by", json!(by));
-            }
-        }
-        if let Some(job) = &scope.job {
-            set(&mut arguments, "search", json!(job));
-        }
-        call_once(stage, "find_entities", arguments, Some(asked))
-    })
-}
-
-fn back(stage: &Stage<'_>, range: TimeRange) -> TimeRange {
-    let from = stage.ask.as_of.checked_sub(SignedDuration::from_hours(48)).unwrap_or(range.from());
-    TimeRange::new(from, range.to()).unwrap_or(range)
 }
 
 /// What there is of a kind.
@@ -180,7 +129,11 @@ pub(super) fn things(stage: &Stage<'_>, scope: &Scope) -> Turn {
     let kind = stage.reading.kind_many.unwrap_or("node");
     windowed(stage, scope, |range, asked| {
         let but: Vec<&str> = scope.filters.iter().map(|(dim, _)| *dim).filter(|dim| *dim == kind).collect();
-        let arguments = json!({ "kind": kind, "filters": scope_filters(scope, &but), "limit": THINGS });
+        let mut arguments = json!({ "kind": kind, "filters": scope_filters(scope, &but), "limit": THINGS });
+        // `what metrics do you have about power`
+        if let (Some(typed), true) = (&stage.reading.metric_typed, kind == "metric") {
+            set(&mut arguments, "search", json!(typed));
+        }
         call_once(stage, "find_entities", with_window(arguments, range), Some(asked))
     })
 }

@@ -1,7 +1,7 @@
 //! Questions about the numbers of a metric: its value, a ranking, a limit, a comparison.
 
 use serde_json::{Value, json};
-use sightline_model::{AskedRange, Candidate, Outcome, TimeRange};
+use sightline_model::{AskedRange, Candidate, MetricKind, Outcome, TimeRange};
 use sightline_query::Catalogue;
 use sightline_query::catalogue::{EntityLevel, Metric};
 use sightline_tools::ToolOutput;
@@ -12,6 +12,7 @@ use super::super::reading::{Class, Reading};
 use super::super::resolve::Scope;
 use super::super::time::asked;
 use super::super::windows;
+use super::super::words::{any, normalised};
 use super::{MAX_CHOICES, Stage, call_once, finish, scope_filters, set, windowed, with_window};
 use crate::ports::{Draft, Gathered, ToolCall, Turn};
 
@@ -38,10 +39,34 @@ fn shared(stage: &Stage<'_>, scope: &Scope, metric: &str, but: &[&str]) -> Value
     if let (Some(job), false) = (&scope.job, but.contains(&"job")) {
         of_job(stage, &mut arguments, metric, job);
     }
-    if let Some(aggregation) = &stage.reading.aggregation {
+    if let Some(aggregation) = aggregation(stage, metric) {
         set(&mut arguments, "aggregation", json!(aggregation));
     }
     arguments
+}
+
+/// How samples are combined: as the words say; of a counter its growth or its pace, which words tell apart as well.
+fn aggregation(stage: &Stage<'_>, metric: &str) -> Option<String> {
+    let said = stage.reading.aggregation.as_deref();
+    if stage.catalogue.get(metric).map(Metric::kind) != Some(MetricKind::Counter) {
+        return said.map(str::to_owned);
+    }
+    let words = normalised(&stage.ask.text, stage.lexicon);
+    let paced =
+        any(&words, &["per second", "a second", "rate", "tok/s", "tokens/s", "throughput", "speed", "bandwidth"]);
+    let summed = said == Some("sum")
+        || stage.reading.has("how_many")
+        || any(
+            &words,
+            &["consumption", "consumed", "consume", "used", "spent", "in all", "in total", "how much", "altogether"],
+        );
+    match said {
+        _ if paced => Some("rate".to_owned()),
+        _ if summed => Some("increase".to_owned()),
+        // Of a counter no sample is a value.
+        Some("max" | "min" | "avg" | "last") | None => None,
+        Some(other) => Some(other.to_owned()),
+    }
 }
 
 /// Limits a call to a job: what the job itself reports carries its id, everything else is told by the GPUs that it held.

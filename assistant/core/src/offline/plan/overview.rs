@@ -10,16 +10,24 @@ use super::metrics::join;
 use super::{Stage, finish, scope_filters, windowed, with_window};
 use crate::ports::{Gathered, ToolCall, Turn};
 
+/// The tool that reads values.
+const VALUES: &str = "metric_range";
+
 /// What to do next.
 pub(super) fn next(stage: &Stage<'_>, scope: &Scope) -> Turn {
     windowed(stage, scope, |range, asked| {
-        let calls = calls(scope, range);
+        let mut calls = calls(scope, range);
+        calls.extend(of_gpu(scope, range));
         let made: Vec<&Gathered> =
             calls.iter().filter_map(|call| stage.gathered.iter().find(|g| g.call == *call)).collect();
         if made.len() < calls.len() {
             return Turn::Calls(calls);
         }
-        let found: Vec<&ToolOutput> = made.iter().filter_map(|g| g.outcome.as_ref().ok()).collect();
+        let of_call = |tool: fn(&str) -> bool| -> Vec<&ToolOutput> {
+            made.iter().filter(|g| tool(&g.call.tool)).filter_map(|g| g.outcome.as_ref().ok()).collect()
+        };
+        let found = of_call(|tool| tool != VALUES);
+        let values = of_call(|tool| tool == VALUES);
         let loud: Vec<&ToolOutput> = found.iter().copied().filter(|output| has_rows(&output.evidence)).collect();
         let Some((first, rest)) = loud.split_first() else {
             let mut draft = match found.first() {
@@ -37,10 +45,11 @@ pub(super) fn next(stage: &Stage<'_>, scope: &Scope) -> Turn {
             };
             draft.plain_headline =
                 format!("No alert, no kernel error and no failed job was recorded{of} in this window.");
+            values.iter().for_each(|more| draft.claims.extend(more.claims.iter().cloned()));
             return finish(draft);
         };
         let mut draft = draft::from_output(first, Some(asked));
-        rest.iter().for_each(|more| join(&mut draft, more));
+        rest.iter().chain(&values).for_each(|more| join(&mut draft, more));
         draft.outcome = Some(Outcome::Answered);
         finish(draft)
     })
@@ -57,6 +66,19 @@ fn calls(scope: &Scope, range: TimeRange) -> Vec<ToolCall> {
         call("search_logs", json!({ "contains": "Xid", "latest": true, "limit": 20, "filters": of_place })),
         call("find_entities", json!({ "kind": "job", "filters": of_jobs })),
     ]
+}
+
+/// How a GPU is right now, where one is named: how hot it is, and how fast.
+fn of_gpu(scope: &Scope, range: TimeRange) -> Vec<ToolCall> {
+    if scope.of("gpu").is_empty() {
+        return Vec::new();
+    }
+    let filters = scope_filters(scope, &[]);
+    let call = |metric: &str| ToolCall {
+        tool: VALUES.to_owned(),
+        arguments: with_window(json!({ "metric": metric, "filters": filters }), range),
+    };
+    ["gpu_temperature", "sm_clock"].map(call).into()
 }
 
 fn has_rows(evidence: &[Evidence]) -> bool {

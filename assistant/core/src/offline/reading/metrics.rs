@@ -37,6 +37,7 @@ pub(in crate::offline) enum MetricMention {
 /// What was found, and which words it took.
 pub(super) struct Found {
     pub(super) metric: MetricMention,
+    pub(super) typed: Option<String>,
     pub(super) also: Vec<String>,
     pub(super) taken: Vec<bool>,
 }
@@ -103,15 +104,18 @@ pub(super) fn find_metrics(
         ([only], _) => MetricMention::One(only.clone()),
         ([], Some((_, id))) => MetricMention::One(id.clone()),
         (several, _) if !several.is_empty() => {
-            MetricMention::Several { typed: typed.unwrap_or_default(), candidates: first }
+            MetricMention::Several { typed: typed.clone().unwrap_or_default(), candidates: first }
         }
         _ => none(words, catalogue),
     };
-    Found { metric, also, taken }
+    Found { metric, typed, also, taken }
 }
 
 /// What a run of words means: in the catalogue, or by the planner's own words.
 fn meant(run: &str, lexicon: &Lexicon, catalogue: &Catalogue) -> Vec<String> {
+    if let Some(own) = lexicon.metrics_of_site.get(&run.to_lowercase()) {
+        return vec![own.clone()];
+    }
     let known: Vec<String> = catalogue.meant(run).iter().map(|metric| metric.id().to_owned()).collect();
     if !known.is_empty() {
         return known;

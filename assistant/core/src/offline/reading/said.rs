@@ -3,7 +3,7 @@
 use super::super::lexicon::Lexicon;
 use super::super::subject;
 use super::super::time::TimeMention;
-use super::super::words::{Word, any, find, length};
+use super::super::words::{Word, any, at, find, length, number_word};
 use super::Named;
 
 /// The job: the word after `job`, or a word that looks like a scheduler's id (`J123`, `job-88412`).
@@ -219,8 +219,7 @@ pub(super) fn users(text: &str, words: &[Word<'_>], lexicon: &Lexicon) -> Vec<St
 pub(super) fn count(words: &[Word<'_>], lexicon: &Lexicon) -> Option<u32> {
     let number = |place: usize| {
         let word = words.get(place)?;
-        let said =
-            lexicon.stands_for.numbers.get(&word.folded).filter(|n| n.fract() == 0.0 && **n >= 2.0).map(|n| *n as u32);
+        let said = number_word(&word.folded).filter(|n| n.fract() == 0.0 && *n >= 2.0).map(|n| n as u32);
         word.folded.parse::<u32>().ok().or(said).filter(|n| (1..=1000).contains(n))
     };
     let ranks = |word: &Word<'_>| {
@@ -238,6 +237,10 @@ pub(super) fn count(words: &[Word<'_>], lexicon: &Lexicon) -> Option<u32> {
         if ranks(word) {
             return number(place + 1).or_else(|| place.checked_sub(1).and_then(number));
         }
+        // `lowest peak power of atlas-n01, 2 of them`
+        if at(words, place, "of them") || at(words, place, "of those") || at(words, place, "of these") {
+            return place.checked_sub(1).and_then(number);
+        }
         let last = matches!(word.folded.as_str(), "last" | "latest" | "which" | "newest" | "show" | "list");
         (last && things(words.get(place + 2))).then(|| number(place + 1)).flatten()
     })
@@ -246,6 +249,7 @@ pub(super) fn count(words: &[Word<'_>], lexicon: &Lexicon) -> Option<u32> {
 pub(super) fn ascending(words: &[Word<'_>], lexicon: &Lexicon) -> bool {
     lexicon.what.least.any(words) && !any(words, &["at least"])
         || any(words, &["shortest", "odd one out"]) && !lexicon.what.most.any(words)
+        || any(words, &["which", "what"]) && any(words, &["low", "lower", "cold"]) && !lexicon.what.most.any(words)
 }
 
 /// What is ranked, from the plural or `which …`.
@@ -264,6 +268,8 @@ pub(super) fn ranked(words: &[Word<'_>]) -> Vec<&'static str> {
                 "per job",
                 "each job",
                 "which job",
+                "what job",
+                "whose job",
                 "rank the jobs",
                 "jobs by",
                 "jobs with",

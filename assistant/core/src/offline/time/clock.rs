@@ -105,8 +105,21 @@ const NOT_AFTER_AN_HOUR: [&str; 15] = [
     "second", "minute", "min", "hour", "hr", "h", "day", "week", "month", "step", "epoch", "run", "job", "node", "gpu",
 ];
 
+/// Seconds or milliseconds since 1970, as programs print them: ten digits or thirteen, from the year 2001 on.
+fn unix(word: &str) -> Option<Timestamp> {
+    let number: i64 = word.parse().ok().filter(|_| word.bytes().all(|b| b.is_ascii_digit()))?;
+    match word.len() {
+        10 => Timestamp::from_second(number).ok(),
+        13 => Timestamp::from_millisecond(number).ok(),
+        _ => None,
+    }
+}
+
 /// An ISO instant, in the zone where it names none: `2026-05-03T14:00`, `2026-05-03T14:00:00Z`.
 pub(super) fn instant(word: &str, zone: &TimeZone) -> Option<ZonedDateTime> {
+    if let Some(at) = unix(word) {
+        return Some(at.to_zoned_datetime(zone.clone()));
+    }
     if !word.contains(['T', 't']) || word.len() < 13 {
         return None;
     }

@@ -2,7 +2,7 @@
 
 use jiff::Span;
 
-use super::super::words::{Word, at};
+use super::super::words::{Word, at, number_word};
 
 /// Words for units, with how a span of so many is made.
 fn unit_span(amount: f64, unit: &str) -> Option<Span> {
@@ -42,12 +42,9 @@ fn amount(words: &[Word<'_>], place: usize) -> Option<(f64, usize)> {
         ("a couple of", 2.0),
         ("couple of", 2.0),
         ("a couple", 2.0),
-        ("couple", 2.0),
         ("a few", 3.0),
-        ("few", 3.0),
         ("half an", 0.5),
         ("half a", 0.5),
-        ("half", 0.5),
         ("a quarter of an", 0.25),
         ("quarter of an", 0.25),
         ("a quarter", 0.25),
@@ -60,27 +57,7 @@ fn amount(words: &[Word<'_>], place: usize) -> Option<(f64, usize)> {
         }
     }
     let word = words.get(place)?.folded.as_str();
-    let said =
-        ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"];
-    let tens = [
-        ("fifteen", 15.0),
-        ("twenty", 20.0),
-        ("thirty", 30.0),
-        ("forty", 40.0),
-        ("forty-five", 45.0),
-        ("fifty", 50.0),
-        ("sixty", 60.0),
-        ("ninety", 90.0),
-    ];
-    let value = match word {
-        "a" | "an" => Some(1.0),
-        _ => said
-            .iter()
-            .position(|name| *name == word)
-            .map(|n| n as f64)
-            .or_else(|| tens.iter().find(|(name, _)| *name == word).map(|(_, n)| *n))
-            .or_else(|| word.parse::<f64>().ok()),
-    };
+    let value = word.parse::<f64>().ok().or_else(|| number_word(word));
     value.filter(|n| *n > 0.0 && n.is_finite()).map(|n| (n, 1))
 }
 

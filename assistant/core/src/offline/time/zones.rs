@@ -27,7 +27,9 @@ const SEASONAL: [(&str, &str, i8); 10] = [
 const FIXED: [(&str, &str); 2] = [("JST", "Asia/Tokyo"), ("KST", "Asia/Seoul")];
 
 /// Places that people name for their zone, besides the last part of a zone's own name.
-const PLACES: [(&str, &str); 6] = [
+const PLACES: [(&str, &str); 8] = [
+    ("central", "America/Chicago"),
+    ("mountain", "America/Denver"),
     ("pacific", "America/Los_Angeles"),
     ("eastern", "America/New_York"),
     ("san francisco", "America/Los_Angeles"),
@@ -71,6 +73,20 @@ pub(super) fn zone_at(words: &[Word<'_>], place: usize) -> Option<(TimeZone, usi
         }
         Some((of_place(&named.join(" "))?, lead + count + 1))
     })
+}
+
+/// The zone that is written behind a time: as [`zone_at`], and `Pacific` without the word `time`.
+pub(super) fn zone_behind(words: &[Word<'_>], place: usize) -> Option<(TimeZone, usize)> {
+    zone_at(words, place).or_else(|| {
+        let word = words.get(place)?.folded.as_str();
+        let region = matches!(word, "pacific" | "eastern" | "central" | "mountain");
+        Some((of_place(word).filter(|_| region)?, 1))
+    })
+}
+
+/// Whether an abbreviation is that of the asker's own zone then.
+pub(super) fn is_own(word: &str, when: &ZonedDateTime) -> bool {
+    is_ambiguous(word) && when.strftime("%Z").to_string() == word
 }
 
 /// The zone of a place, by the last part of a zone's name.

@@ -7,7 +7,7 @@ use sightline_model::{AskedRange, Candidate, Outcome, TimeRange};
 use sightline_tools::ToolOutput;
 
 use super::super::draft;
-use super::super::plan::{MAX_CHOICES, call, finish, from_call, output};
+use super::super::plan::{MAX_CHOICES, call, finish, from_call, output, set};
 use super::super::reading::{Reading, Subject};
 use super::super::words::{Word, words};
 use super::names::{meant, names};
@@ -44,7 +44,12 @@ pub(super) fn next(ask: &Ask, zone: &TimeZone, reading: &Reading, subject: Subje
     known.extend(models.map(|found| names(found, "model")).unwrap_or_default());
     let spoken = if reading.is_subject_named() { Vec::new() } else { words(&ask.text) };
     if let Some(name) = meant(&spoken, written, &known) {
-        return correlate(Some(name), range);
+        let serves = names(found, "service").contains(name);
+        return if serves || reading.is_subject_named() {
+            correlate(Some(name), range)
+        } else {
+            of_model(ask, zone, reading, name, range, gathered)
+        };
     }
     if let (Subject::Anything, Some(Ok(jobs))) = (subject, looked_up(gathered, "job", true))
         && let Some(job) = job::exact(written, &names(jobs, "job")).cloned().or_else(|| job::called(written, jobs))
@@ -71,6 +76,30 @@ pub(super) fn next(ask: &Ask, zone: &TimeZone, reading: &Reading, subject: Subje
         (None, [_, ..]) if all => correlate(None, range),
         (None, []) => finish(Draft { time_range: Some(asked), ..draft::plain(Outcome::InsufficientData, NONE) }),
         (None, several) => finish(which(ask, None, several)),
+    }
+}
+
+/// A model that no service goes by: the job that trains it, else whatever serves it.
+fn of_model(
+    ask: &Ask,
+    zone: &TimeZone,
+    reading: &Reading,
+    name: &str,
+    range: TimeRange,
+    gathered: &[Gathered],
+) -> Turn {
+    let of = |dim: &str, value: &str| json!({ "dim": dim, "values": [value] });
+    let mut look = job::look_up(ask, None);
+    set(&mut look.arguments, "filters", json!([of("model", name), of("kind", "training")]));
+    let Some(made) = gathered.iter().find(|g| g.call == look) else { return Turn::Calls(vec![look]) };
+    let trained = made.outcome.as_ref().ok().map(|found| names(found, "job")).unwrap_or_default();
+    match trained.first() {
+        // The latest is listed first.
+        Some(job) => {
+            let named = named_window(ask, zone, reading).map(|(range, _)| range);
+            call("job_correlation", job::arguments(job, named))
+        }
+        None => correlate(Some(name), range),
     }
 }
 
