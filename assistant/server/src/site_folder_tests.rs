@@ -62,7 +62,7 @@ fn every_fault_is_told_by_its_file_and_nothing_is_taken() {
     );
 }
 
-#[tokio::test(start_paused = true)]
+#[tokio::test]
 async fn a_change_is_taken_and_a_bad_file_leaves_the_last_good_one() {
     let site = Site::new(WORDS_TEXT, &[("filers.md", FILERS)]);
     let mut watch = site.start().unwrap();
