@@ -106,6 +106,13 @@ impl TopKArgs {
     }
 }
 
+impl Asked {
+    /// Whether any row that was read names what is ranked: a site may put the job on samples that elsewhere carry none.
+    fn names_groups(&self, read: &[&Fetched]) -> Result<bool, ToolError> {
+        Ok(!read.is_empty() && self.measure.ranked(read, &self.group_by)?.iter().any(|row| !row.entity.is_empty()))
+    }
+}
+
 impl Tool for TopK {
     type Args = TopKArgs;
 
@@ -120,10 +127,10 @@ impl Tool for TopK {
             JobScope::Unknown => return Ok(Step::Done),
             JobScope::Known(rows) => rows.clone(),
         };
-        if by_job::applies(args, context) {
+        let read = reads(fetched);
+        if by_job::applies(args, context) && !read.is_empty() && !asked.names_groups(&read)? {
             return by_job::plan(&asked, &rows, context, fetched);
         }
-        let read = reads(fetched);
         if read.is_empty() {
             let order = Order::from(args.order);
             // Every group is asked for, not the first k: the total and the rest can only be told from all of them.
@@ -152,10 +159,10 @@ impl Tool for TopK {
             JobScope::Known(rows) => rows.clone(),
             JobScope::Ask(_) | JobScope::Unknown => return Ok(unknown_job(NAME, fetched)),
         };
-        if by_job::applies(args, context) {
+        let read = reads(fetched);
+        if by_job::applies(args, context) && !asked.names_groups(&read)? {
             return by_job::output(args, &asked, &rows, context, fetched);
         }
-        let read = reads(fetched);
         if read.iter().any(|f| f.result.truncated) {
             return Err(cut(context));
         }

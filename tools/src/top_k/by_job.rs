@@ -1,4 +1,4 @@
-//! Jobs ranked by what their GPUs measure. Such a metric carries no job, so the GPUs of each are read for the time in which it held them.
+//! Jobs ranked by what their GPUs measure. Where such samples carry no job, the GPUs of each are read for the time in which it held them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -24,7 +24,7 @@ struct Held {
     to: Timestamp,
 }
 
-/// Whether jobs are ranked by a metric that carries none.
+/// Whether jobs are ranked by a metric that need not carry one.
 pub(super) fn applies(args: &TopKArgs, context: &ToolContext<'_>) -> bool {
     let level = match context.catalogue.resolve(&args.metric) {
         Resolution::Exact(metric) => Some(Metric::entity(metric)),

@@ -170,6 +170,13 @@ pub(super) fn read(
         placed.min().map(|(_, _, value)| value.clone())
     };
     let mut taken = found.taken;
+    // A misspelt metric is no entity: what it may have been is asked about before anything is looked up.
+    if let MetricMention::None { near, typed: Some(typed) } = &found.metric
+        && !near.is_empty()
+    {
+        let here = words.iter().map(|word| word.typed == typed);
+        taken.iter_mut().zip(here).for_each(|(slot, here)| *slot |= here);
+    }
     if let Some(anchor) = anchor.as_ref().filter(|anchor| anchor.kind.as_deref() != Some("start")) {
         taken.iter_mut().skip(anchor.first).take(anchor.length).for_each(|slot| *slot = true);
     }
