@@ -133,7 +133,9 @@ fn both(words: &[Word<'_>], place: usize, lexicon: &Lexicon) -> Option<Anchor> {
                 | "move"
         )
     });
-    ((!plain || (phrase == "did" && changes)) && found.kind.as_deref() != Some("start"))
+    // `since the driver upgrade compared to before it`
+    let held = phrase != "did" && lexicon.what.compare.any(words) && words.iter().any(|word| word.folded == "before");
+    ((!plain || held || (phrase == "did" && changes)) && found.kind.as_deref() != Some("start"))
         .then_some(Anchor { both_sides: true, ..found })
 }
 

@@ -56,7 +56,7 @@ pub(super) fn features(
     add("or_than", any(words, &["or", "than", "and", "vs", "versus"]));
     add("since_event", reading.anchor.as_ref().is_some_and(|anchor| anchor.both_sides));
     add("same_time", reading.shifted.is_some());
-    add("either_side", either_side(words, reading));
+    add("either_side", either_side(words, reading, lexicon));
     add("either_or", reading.sides().is_some() && any(words, &["or", "vs", "versus", "against", "than"]));
     add("says_line", lexicon.stands_for.lines.keys().any(|said| find(words, said).is_some()));
     add("ages", reading.age.is_some());
@@ -143,10 +143,12 @@ pub(super) fn features(
 }
 
 /// `before 15:30 with after`, `since 14:00 against before it`: both sides of one instant.
-fn either_side(words: &[Word<'_>], reading: &Reading) -> bool {
+fn either_side(words: &[Word<'_>], reading: &Reading, lexicon: &Lexicon) -> bool {
     let [only] = reading.times.as_slice() else { return false };
     let of_instant = matches!(only.moment, Moment::Since(_) | Moment::Until(_));
-    of_instant && any(words, &["before"]) && any(words, &["after", "since", "from"])
+    let both = any(words, &["before and after", "before or after", "before vs after", "before versus after"]);
+    let held = both || lexicon.what.compare.any(words);
+    of_instant && held && any(words, &["before"]) && any(words, &["after", "since", "from"])
 }
 
 /// `what metrics do you have about power`, `which metrics are collected`.
@@ -239,7 +241,12 @@ fn commands(words: &[Word<'_>], lexicon: &Lexicon) -> bool {
     let (Some(verb), Some(next)) = (said.get(lead), said.get(lead + 1)) else { return false };
     let (verb, next) = (verb.folded.as_str(), next.folded.as_str());
     let noun = NOUNS.contains(&verb) && OF_A_NOUN.contains(&next);
-    let seldom = SELDOM_COMMANDS.contains(&verb) && !COMMANDED.contains(&next);
+    // `power this morning`
+    let of_time = next == "this"
+        && said.get(lead + 2).is_some_and(|word| {
+            matches!(word.folded.as_str(), "morning" | "afternoon" | "evening" | "week" | "month" | "weekend" | "hour")
+        });
+    let seldom = of_time || SELDOM_COMMANDS.contains(&verb) && !COMMANDED.contains(&next);
     lexicon.what.writes.has(verb) && !noun && !seldom && !lexicon.what.asks.begin(said)
 }
 

@@ -45,7 +45,7 @@ lists! {
     /// What kind of question it is.
     What {
         shows, most, least, compare, before, value, logs, xid, events, writes, yes_or_no, asks, why, how_many, when, how_long, idle, held,
-        all_well, abilities, exists, finds, trend, each_side, polite, logs_in, owner, larger, longer, occurred, other_release,
+        all_well, abilities, exists, finds, trend, each_side, polite, logs_in, owner, larger, longer, occurred, other_release, faults,
     }
     /// That something is not as it should be.
     Unwell { slow, unwell, seeks, moved, shown, }

@@ -167,7 +167,7 @@ fn counts() {
             "total of completed jobs in the past two days",
             "how many gpus does mkoch hold",
             "how many different users have jobs running",
-            "how often did an infiniband link of atlas-n17 go down on Sunday?",
+            "How many times did an infiniband link of atlas-n17 go down on Sunday?",
         ],
     );
 }

@@ -226,7 +226,7 @@ pub(super) fn read(
     reading.scores = scored(&features, &lexicon.rules);
     reading.class = reading.scores.first().map_or(Class::Other, |best| best.class);
     reading.features = features.into_iter().collect();
-    of_one(&mut reading);
+    of_one(&mut reading, &words);
     Ok(reading)
 }
 
@@ -276,10 +276,12 @@ fn earlier_one(times: &mut [TimeMention]) {
 }
 
 /// One thing is not ranked: the highest of it is its maximum.
-fn of_one(reading: &mut Reading) {
+fn of_one(reading: &mut Reading, words: &[Word<'_>]) {
     let of_gpu = reading.mentions.iter().filter(|mention| mention.kind == Some("gpu")).count() == 1;
     let named = reading.mentions.iter().filter(|mention| mention.kind.is_some() || mention.written).count();
-    let one = of_gpu || (named == 1 && reading.kind_many.is_none());
+    // `who is the odd one out on n03` looks for one of those that are there.
+    let among = super::words::any(words, &["odd one out", "outlier", "outliers", "who", "which"]);
+    let one = of_gpu || (named == 1 && reading.kind_many.is_none() && !among);
     if reading.class != Class::TopK
         || !one
         || !reading.ranked.is_empty()

@@ -6,6 +6,10 @@ use super::super::words::{Word, at, number_word};
 
 /// Words for units, with how a span of so many is made.
 fn unit_span(amount: f64, unit: &str) -> Option<Span> {
+    // `over 390 W` is a limit, and no seven years.
+    if unit == "w" && amount > 12.0 {
+        return None;
+    }
     let seconds = match unit {
         "s" | "sec" | "secs" | "second" | "seconds" => 1.0,
         "m" | "min" | "mins" | "minute" | "minutes" => 60.0,

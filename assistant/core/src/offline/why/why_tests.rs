@@ -174,7 +174,13 @@ fn a_bare_name_is_a_service_or_else_a_job() {
     let second = calls(turn(text, &none));
     assert_eq!(second.len(), 3, "{second:?}");
     let there = [none, vec![found(&second[0], "service", &[]), found(&second[1], "model", &["llama-70b"])]].concat();
-    assert_eq!(calls(turn(text, &there))[0].tool, "service_correlation");
+    // A model that no service goes by may be one that a job trains.
+    let third = calls(turn(text, &there));
+    assert_eq!(third[0].arguments["filters"][0], json!({ "dim": "model", "values": ["llama-70b"] }));
+    let served = [there.clone(), vec![found(&third[0], "job", &[])]].concat();
+    assert_eq!(calls(turn(text, &served))[0].tool, "service_correlation");
+    let trained = [there, vec![found(&third[0], "job", &["J9"])]].concat();
+    assert_eq!(calls(turn(text, &trained))[0].arguments["job"], json!("J9"));
 }
 
 #[test]
