@@ -147,7 +147,12 @@ fn merged(
 fn class(base: &Reading, own: &Reading, whole: &Reading, words: &[Word<'_>], lexicon: &Lexicon) -> Class {
     let score = own.scores.first().map_or(0, |best| best.score);
     let numbers = |class: Class| matches!(class, Class::Value | Class::TopK | Class::Threshold | Class::Compare);
-    let asks_why = lexicon.what.why.any(words) || matches!(own.class, Class::Why(_));
+    // `only atlas-b`: a name alone asks how it is; behind a word that leads on it asks what was asked before.
+    let is_named_only = matches!(own.class, Class::Why(_))
+        && lexicon.follows.leads_on.begin(words)
+        && !super::subject::is_unwell(words, lexicon)
+        && base.class != Class::Other;
+    let asks_why = lexicon.what.why.any(words) || (matches!(own.class, Class::Why(_)) && !is_named_only);
     if asks_why && !matches!(own.class, Class::Meaning) {
         return Class::Why(subject(whole));
     }
@@ -155,7 +160,7 @@ fn class(base: &Reading, own: &Reading, whole: &Reading, words: &[Word<'_>], lex
     if numbers(own.class) && numbers(base.class) && score <= 60 && !lexicon.what.shows.begin(words) {
         return base.class;
     }
-    if own.class != Class::Other && score >= EXPLICIT {
+    if own.class != Class::Other && score >= EXPLICIT && !is_named_only {
         return own.class;
     }
     if numbers(base.class)

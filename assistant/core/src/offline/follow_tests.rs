@@ -50,6 +50,22 @@ fn names(reading: &Reading, kind: &str) -> Vec<String> {
 }
 
 #[test]
+fn a_name_alone_behind_a_word_that_leads_on_asks_what_was_asked_before() {
+    let words = &*WORDS;
+    for (turns, class) in [
+        (&["top 3 gpus by power last hour", "only atlas-b"][..], Class::TopK),
+        (&["avg gpu util in atlas-a since midnight", "and atlas-b?"], Class::Value),
+        (&["top 3 gpus by power last hour", "only atlas-b", "lowest instead"], Class::TopK),
+    ] {
+        let read = words.read(turns);
+        assert_eq!(read.class, class, "{turns:?}");
+        assert!(read.mentions.iter().any(|mention| mention.name == "atlas-b"), "{turns:?} {:?}", read.mentions);
+    }
+    // Whoever says that it is unwell asks why.
+    assert!(matches!(words.read(&["top 3 gpus by power last hour", "and is n05 broken?"]).class, Class::Why(_)));
+}
+
+#[test]
 fn what_a_question_leaves_out_is_taken_from_the_one_before() {
     let words = &*WORDS;
     let read = words.read(&["temp of gpu 5 on n03 over the last 2 hours", "and gpu 4?"]);

@@ -54,7 +54,7 @@ pub(super) fn age(words: &[Word<'_>], lexicon: &Lexicon) -> Option<Age> {
         let (op, used) = match lead {
             Some(lead) => (if lead.starts_with("older") { "gt" } else { "lt" }, length(lead)),
             None => {
-                let stands = phrases.iter().filter(|(phrase, _)| at(words, place, phrase));
+                let stands = phrases.iter().filter(|(phrase, _)| at(words, place, phrase) && !is_window(words, place));
                 let (phrase, op) = stands.max_by_key(|(phrase, _)| length(phrase))?;
                 (op.as_str(), length(phrase))
             }
@@ -62,6 +62,13 @@ pub(super) fn age(words: &[Word<'_>], lexicon: &Lexicon) -> Option<Age> {
         let (span, more) = length_at(words, place + used)?;
         Some(Age { first: place, length: used + more, longer: matches!(op, "gt" | "ge"), span })
     })
+}
+
+/// `in the past 2 days`: the word sets no limit there.
+fn is_window(words: &[Word<'_>], place: usize) -> bool {
+    let before = place.checked_sub(1).and_then(|place| words.get(place)).map(|word| word.folded.as_str());
+    words.get(place).is_some_and(|word| word.folded == "past")
+        && matches!(before, Some("the" | "these" | "those" | "in" | "over" | "during" | "for" | "within"))
 }
 
 /// The operator of a filter, as a word of its own.
@@ -100,7 +107,8 @@ fn limit_at(words: &[Word<'_>], place: usize, lexicon: &Lexicon) -> Option<Limit
             return made(op, amount, unit, 1 + more);
         }
     }
-    let phrases = lexicon.stands_for.limits.iter().filter(|(phrase, _)| at(words, place, phrase));
+    let stands = &lexicon.stands_for.limits;
+    let phrases = stands.iter().filter(|(phrase, _)| at(words, place, phrase) && !is_window(words, place));
     if let Some((phrase, op)) = phrases.max_by_key(|(phrase, _)| length(phrase)) {
         let mut next = place + length(phrase);
         while words

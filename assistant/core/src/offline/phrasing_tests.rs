@@ -329,3 +329,30 @@ fn one_metric_is_meant_by_these_words() {
         assert_eq!(all(&[text])[0].metric, MetricMention::One(metric.to_owned()), "{text}");
     }
 }
+
+#[test]
+fn a_unit_is_no_name_and_the_past_days_set_no_limit() {
+    let read = all(&[
+        "sm clock of j123 under 1.2 GHz yesterday -> at what times",
+        "what did petrov run in the past 2 days",
+        "jobs running longer than 2 days",
+    ]);
+    assert!(read[0].mentions.iter().all(|mention| mention.name != "GHz"), "{:?}", read[0].mentions);
+    assert!(read[1].age.is_none() && read[1].limits.is_empty() && read[1].times.len() == 1, "{:?}", read[1]);
+    assert!(read[2].age.is_some());
+}
+
+#[test]
+fn clock_times_of_last_night_are_one_window() {
+    for (text, from, to) in [
+        ("p95 TTFT for chat-70b between 23:00 and midnight last night", "2026-05-03T21:00:00Z", "2026-05-03T22:00:00Z"),
+        ("power of n03 from 22:00 to 02:00 last night", "2026-05-03T20:00:00Z", "2026-05-04T00:00:00Z"),
+        ("power of n03 between 1am and 3am last night", "2026-05-03T23:00:00Z", "2026-05-04T01:00:00Z"),
+    ] {
+        let read = &all(&[text])[0];
+        let ranges: Vec<(String, String)> =
+            read.times.iter().map(|time| (time.range.from().to_string(), time.range.to().to_string())).collect();
+        assert_eq!(ranges, [(from.to_owned(), to.to_owned())], "{text}");
+        assert_eq!(read.class.as_str(), "value", "{text}");
+    }
+}

@@ -177,6 +177,10 @@ pub(super) fn read(
         let here = words.iter().map(|word| word.typed == typed);
         taken.iter_mut().zip(here).for_each(|(slot, here)| *slot |= here);
     }
+    // A unit behind a number is no name.
+    for limit in limits(&words, lexicon).iter().filter(|limit| !in_time(&times, limit.first)) {
+        taken.iter_mut().skip(limit.first).take(limit.length).for_each(|slot| *slot = true);
+    }
     if let Some(anchor) = anchor.as_ref().filter(|anchor| anchor.kind.as_deref() != Some("start")) {
         taken.iter_mut().skip(anchor.first).take(anchor.length).for_each(|slot| *slot = true);
     }

@@ -25,6 +25,9 @@ pub(super) fn next(stage: &Stage<'_>, scope: &Scope) -> Turn {
     if reading.has("logs") || reading.xid {
         return lists::logs(stage, scope);
     }
+    if reading.has("says_line") && reading.kind_many.is_none() && !reading.has("metric") {
+        return lists::logs(stage, scope);
+    }
     if reading.has("events") && !reading.has("metric") {
         return lists::events(stage, scope);
     }

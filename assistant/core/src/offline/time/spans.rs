@@ -147,6 +147,10 @@ impl Reader<'_> {
             length += words;
             (from, to) = (moved_from, moved_to);
         }
+        if !has_day && let Some((moved_from, moved_to, words)) = self.of_last_night(place + length, &from, &to) {
+            length += words;
+            (from, to) = (moved_from, moved_to);
+        }
         let crosses = from_clock.is_some() && to_clock.is_some() && from.date() == to.date() && to < from;
         let late = from.hour() >= 18 && to.hour() < 12;
         if crosses && late {
@@ -161,6 +165,23 @@ impl Reader<'_> {
             }
         }
         Meaning { note: first.note.or(second.note), ..Meaning::window(length, from, to) }
+    }
+
+    /// `between 23:00 and midnight last night`: each end on its side of the midnight that has passed.
+    fn of_last_night(
+        &self,
+        behind: usize,
+        from: &ZonedDateTime,
+        to: &ZonedDateTime,
+    ) -> Option<(ZonedDateTime, ZonedDateTime, usize)> {
+        let words = self.phrase(behind, &["last night", "yesterday night", "yesterday evening"])?;
+        let today = self.now.date();
+        let evening = today.yesterday().ok()?;
+        let begins_late = from.hour() >= 12;
+        let moved_from = from.with().date(if begins_late { evening } else { today }).build().ok()?;
+        let ends_late = to.hour() >= 12;
+        let moved_to = to.with().date(if ends_late { evening } else { today }).build().ok()?;
+        (moved_from < moved_to).then_some((moved_from, moved_to, words))
     }
 
     /// `since A`, `since about A`, `from A on`, `after A`, `A onwards`.
