@@ -110,7 +110,8 @@ async fn drop_tables(address: &EngineAddress) -> Result<(), Failure> {
 /// Fills the tables: the job's nodes lie in the middle of the fleet's, so that the key does not put them together by chance.
 async fn fill(address: &EngineAddress, around: u64) -> Result<(), Failure> {
     drop_tables(address).await?;
-    native::create(&Writer::new(&endpoint(address, EngineUser::Writer)), &DatabaseName::new(DATABASE)?).await?;
+    // As a database of a fleet that goes on is made: with kept steps.
+    native::create_or_update(&Writer::new(&endpoint(address, EngineUser::Writer)), &DatabaseName::new(DATABASE)?).await?;
     let raw = Client::default()
         .with_url(address.url())
         .with_user(EngineUser::Writer.name())

@@ -92,7 +92,7 @@ fn judged(context: &ToolContext<'_>, scope: &Scope, fetched: &[Fetched]) -> Resu
     diagnosis.claims.extend(events::claims(&observations));
     diagnosis.data_health.splice(0..0, file.notes.clone());
     let suggestions = suggestions(scope, diagnosis.outcome);
-    let output = ToolOutput { suggestions, evidence: file.evidence(), ..ToolOutput::from(diagnosis) };
+    let output = ToolOutput { suggestions, evidence: file.into_evidence(), ..ToolOutput::from(diagnosis) };
     Ok(citing::keep_what_counts(output, read::always_shown))
 }
 

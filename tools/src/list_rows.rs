@@ -19,7 +19,7 @@ pub(crate) fn list_rows(fetched: &Fetched) -> Result<Vec<EvidenceRow>, ToolError
                     let key = entity_key(dim);
                     let names_it = IDENTITY.contains(&key);
                     let place = if names_it { &mut row.entity } else { &mut row.fields };
-                    place.insert(key.to_owned(), text.clone());
+                    place.insert(key.to_owned(), text.to_string());
                 }
                 (_, Cell::Labels(labels)) => {
                     for (key, value) in labels {
@@ -32,7 +32,7 @@ pub(crate) fn list_rows(fetched: &Fetched) -> Result<Vec<EvidenceRow>, ToolError
                 }
                 (_, Cell::Text(text)) => {
                     if !text.is_empty() {
-                        row.fields.insert(column.name.clone(), text.clone());
+                        row.fields.insert(column.name.clone(), text.to_string());
                     }
                 }
                 (_, Cell::Int(n)) => {

@@ -21,9 +21,6 @@ pub use rank::{Ranked, read_rank, sort_ranked};
 pub use stats::{stat, stats};
 pub use table::Table;
 
-use std::collections::BTreeMap;
-
-use jiff::Timestamp;
 use sightline_model::{Aggregation, Dim, Point, Series, TimeRange};
 use sightline_query::{Output, Shape};
 
@@ -70,8 +67,27 @@ pub(crate) fn whole_ms(range: TimeRange) -> u64 {
     u64::try_from(length).unwrap_or(0).max(MIN_STEP_MS)
 }
 
-/// One group's points by instant, each with the number of rows in it.
-type Slots = BTreeMap<Timestamp, Point>;
+/// One group's points in the order of time. Rows come in that order, so the next point is nearly always the last.
+#[derive(Default)]
+struct Slots(Vec<Point>);
+
+impl Slots {
+    /// The point of that instant, if there is one; else puts this one in its place.
+    fn there_or_put(&mut self, point: Point) -> Option<&mut Point> {
+        let points = &mut self.0;
+        let at = match points.last() {
+            Some(last) if last.time >= point.time => points.binary_search_by_key(&point.time, |p| p.time),
+            Some(_) | None => Err(points.len()),
+        };
+        match at {
+            Ok(found) => points.get_mut(found),
+            Err(place) => {
+                points.insert(place, point);
+                None
+            }
+        }
+    }
+}
 
 fn plain_series(fetched: &Fetched, group_by: &[Dim], aggregation: Aggregation) -> Result<Vec<Series>, ToolError> {
     let is_samples = matches!(fetched.query.query().shape, Shape::Samples { .. });
@@ -114,21 +130,15 @@ fn plain(
         }
         let point = Point { time: at, value: v, min, max, count };
         let point = if is_of_samples(aggregation) { point } else { level(point) };
-        let slots = groups.of(row);
-        match slots.get_mut(&at) {
-            None => {
-                slots.insert(at, point);
+        if let Some(there) = groups.of(row).there_or_put(point) {
+            if !may_combine && !combines(aggregation) {
+                return Ok(None);
             }
-            Some(there) => {
-                if !may_combine && !combines(aggregation) {
-                    return Ok(None);
-                }
-                let both = combined(*there, point, aggregation);
-                *there = if is_of_samples(aggregation) { both } else { level(both) };
-            }
+            let both = combined(*there, point, aggregation);
+            *there = if is_of_samples(aggregation) { both } else { level(both) };
         }
     }
-    Ok(Some(groups.into_series(|slots| slots.into_values().collect())))
+    Ok(Some(groups.into_series(|slots| slots.0)))
 }
 
 /// Whether the smallest and the largest sample are extremes of the value: a mean lies between them, a number of samples does not.

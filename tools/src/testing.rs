@@ -80,7 +80,7 @@ pub(crate) fn t(seconds: i64) -> Cell {
 }
 
 pub(crate) fn s(value: &str) -> Cell {
-    Cell::Text(value.to_owned())
+    Cell::Text(value.into())
 }
 
 pub(crate) fn f(value: f64) -> Cell {

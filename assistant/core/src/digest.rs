@@ -7,9 +7,13 @@ use sightline_model::ResultSet;
 /// The digest of a result's rows, hex: over their JSON, in order.
 pub(crate) fn digest_rows(result: &ResultSet) -> String {
     let mut hasher = Sha256::new();
+    let mut line = Vec::new();
     for row in &result.rows {
-        hasher.update(serde_json::to_vec(row).unwrap_or_default());
-        hasher.update(b"\n");
+        line.clear();
+        // Cells are plain values: writing them into memory cannot fail.
+        drop(serde_json::to_writer(&mut line, row));
+        line.push(b'\n');
+        hasher.update(&line);
     }
     hex::encode(hasher.finalize())
 }

@@ -19,7 +19,7 @@ use clickhouse::query::BytesCursor;
 use clickhouse::{Client, Compression};
 use sightline_guard::{Engine, EngineError, Estimate, ExecutableQuery};
 use sightline_model::evidence::Read;
-use sightline_model::{BoxFuture, QueryId, ResultSet};
+use sightline_model::{BoxFuture, Cell, Column, QueryId, ResultSet};
 use tracing::instrument::WithSubscriber as _;
 use tracing::subscriber::NoSubscriber;
 
@@ -38,6 +38,9 @@ const GRACE: Duration = Duration::from_secs(2);
 const TEXT_PER_BYTE: u64 = 4;
 /// A result's text may be this long whatever the bound in memory is, bytes.
 const TEXT_FLOOR: u64 = 65_536;
+
+/// Answers of so many bytes are decoded where they arrive; what is longer would hold up the others for milliseconds.
+const DECODED_IN_PLACE: usize = 256 << 10;
 
 /// What is sent with every query besides its bounds: 64-bit numbers as numbers, NaN and infinities as null.
 pub(crate) const OWN_SETTINGS: [(&str, &str); 2] =
@@ -151,10 +154,17 @@ impl ClickHouseEngine {
         let cap = query.bounds().max_result_bytes.saturating_mul(TEXT_PER_BYTE).max(TEXT_FLOOR);
         let mut cursor = request.fetch_bytes("JSONCompactEachRow")?;
         let text = read_capped(&mut cursor, cap).await?;
-        let mut rows = decode::rows(&text, query.columns())?;
+        let (columns, keys) = (query.columns().to_vec(), query.tied_keys());
+        let mut rows = if text.len() < DECODED_IN_PLACE {
+            in_order(&text, &columns, keys)?
+        } else {
+            // Other answers arrive meanwhile.
+            let decoded = tokio::task::spawn_blocking(move || in_order(&text, &columns, keys)).await;
+            decoded.map_err(|_stopped| Failure::Malformed)??
+        };
         let limit = usize::try_from(query.row_limit()).unwrap_or(usize::MAX);
         let truncated = rows.len() > limit;
-        rows.truncate(limit);
+        cut(&mut rows, limit, keys);
         Ok(ResultSet {
             columns: query.columns().to_vec(),
             rows,
@@ -187,6 +197,25 @@ impl Engine for ClickHouseEngine {
     fn ready(&self) -> BoxFuture<'_, Result<(), EngineError>> {
         Box::pin(self.check_ready())
     }
+}
+
+/// The rows of an answer, in their whole order.
+fn in_order(text: &[u8], columns: &[Column], keys: usize) -> Result<Vec<Vec<Cell>>, Failure> {
+    let mut rows = decode::rows(text, columns)?;
+    decode::order_ties(&mut rows, keys);
+    Ok(rows)
+}
+
+/// Drops what is past the limit. Of tied rows the engine gives any: the step in which a result was cut goes as a whole, unless it is all there
+/// is, so that the same question has the same answer.
+fn cut(rows: &mut Vec<Vec<Cell>>, limit: usize, keys: usize) {
+    if keys > 0
+        && let Some(cut_in) = rows.get(limit).and_then(|row| row.first()).cloned()
+        && rows.first().and_then(|row| row.first()) != Some(&cut_in)
+    {
+        rows.retain(|row| row.first() != Some(&cut_in));
+    }
+    rows.truncate(limit);
 }
 
 /// Reads the answer to its end, or stops past the cap.

@@ -3,10 +3,12 @@
 //! The names of tables and columns are those of the guard's native mapping. Every table's key begins with the tenant, so that no
 //! query reads past the rows it may see. `metrics` is sorted so that one metric of one GPU lies together.
 
+use sightline_query::KEPT_STEP_MS;
+
 use crate::client::{WriteError, Writer};
 
 /// The version of these tables, kept as the database's comment. It changes with any of them.
-pub const NATIVE_VERSION: u32 = 2;
+pub const NATIVE_VERSION: u32 = 3;
 
 /// The table that holds one row for proving that the second fence holds; no dataset is mapped to it.
 pub const CANARY_TABLE: &str = "fence_canary";
@@ -189,6 +191,34 @@ pub fn intake_statements(database: &DatabaseName) -> Vec<String> {
     ]
 }
 
+/// The statements that make a table of samples keep aggregates of five minutes beside its rows, and make them of the rows that are there.
+/// The engine reads them by itself where a query goes by whole kept steps: a day of samples every 15 s is read twenty times as fast.
+/// They cost half as much again when rows are written, and some bytes a step; small tables need none.
+///
+/// What is kept is what the guard's queries ask for, to the letter: the engine compares expressions.
+pub fn kept_steps(table: &str) -> [String; 2] {
+    let keys = "tenant, metric, cluster, node, gpu, service, labels, isFinite(value)";
+    let step = format!("toStartOfInterval(time, toIntervalMillisecond({KEPT_STEP_MS}))");
+    let kept = "count(), min(value), max(value), avg(value), argMax(value, (time, value)), min(time), max(time)";
+    [
+        format!(
+            "ALTER TABLE {table} ADD PROJECTION IF NOT EXISTS kept_steps\n(\n    SELECT {keys}, {step}, {kept}\n    GROUP BY {keys}, {step}\n)"
+        ),
+        format!("ALTER TABLE {table} MATERIALIZE PROJECTION kept_steps"),
+    ]
+}
+
+/// Makes the table of samples keep steps.
+///
+/// # Errors
+/// When the engine refuses.
+pub async fn keep_steps(writer: &Writer, database: &DatabaseName) -> Result<(), WriteError> {
+    for statement in kept_steps(&format!("{database}.metrics")) {
+        writer.execute(&statement).await?;
+    }
+    Ok(())
+}
+
 /// Makes the database and its tables, with the way in for rows.
 ///
 /// # Errors
@@ -200,17 +230,22 @@ pub async fn create(writer: &Writer, database: &DatabaseName) -> Result<(), Writ
     Ok(())
 }
 
-/// Makes the database where it is missing, and brings one of an earlier version up to this one. Rows stay as they are.
+/// Makes the database of a fleet that goes on where it is missing, and brings one of an earlier version up to this one. Rows stay as they
+/// are, and its samples are kept by steps as well.
 ///
 /// # Errors
 /// When the engine refuses or cannot be asked.
 pub async fn create_or_update(writer: &Writer, database: &DatabaseName) -> Result<(), WriteError> {
     match version(writer, database).await? {
-        None => create(writer, database).await,
+        None => {
+            create(writer, database).await?;
+            keep_steps(writer, database).await
+        }
         Some(found) if found < NATIVE_VERSION => {
             for statement in canary_statements(database) {
                 writer.execute(&statement).await?;
             }
+            keep_steps(writer, database).await?;
             writer.execute(&format!("ALTER DATABASE {database} MODIFY COMMENT '{COMMENT} {NATIVE_VERSION}'")).await
         }
         Some(_) => Ok(()),
@@ -243,7 +278,8 @@ mod tests {
     #[test]
     fn the_tables_are_these() {
         let database = DatabaseName::new("incident_0f").unwrap();
-        let all = [statements(&database), intake_statements(&database)].concat();
+        let kept = super::kept_steps("incident_0f.metrics").to_vec();
+        let all = [statements(&database), intake_statements(&database), kept].concat();
         insta::assert_snapshot!(all.join(";\n\n"));
     }
 }

@@ -12,7 +12,7 @@ use crate::bounds::Bounds;
 use crate::check::{self, Meant, Passed};
 use crate::cost::{BytesLeft, Estimate, row_bytes};
 use crate::emit::emit;
-use crate::executable::ExecutableQuery;
+use crate::executable::{ExecutableQuery, tied_keys};
 use crate::fence::Fence;
 use crate::lower::lower;
 use crate::mapping::{Mapping, TENANT, TimeShape};
@@ -96,6 +96,7 @@ impl Guard {
             sql,
             params,
             columns: query.columns(),
+            tied_keys: tied_keys(&meant),
             bounds,
             tenants: tenants.clone(),
             database: table.database.clone(),

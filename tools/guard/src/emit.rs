@@ -1,7 +1,8 @@
 //! From a tree to text. Every name in it comes from the mapping or from this file; every value is a parameter.
 
-use sightline_query::Order;
+use sightline_query::{KEPT_STEP_MS, Order};
 
+use crate::mapping::TIME;
 use crate::tree::{Aggregate, Bind, Column, Comparison, Condition, Held, Scalar, Select, level_text};
 
 /// The text of a query.
@@ -79,7 +80,19 @@ fn scalar(value: &Scalar, text: &mut String) {
             bind(*key, text);
             text.push(']');
         }
+        Scalar::KeptStep => step_of(KEPT_STEP_MS, |text| name(TIME, text), text),
     }
+}
+
+/// The beginning of the step that a time lies in.
+fn step_of(step_ms: u64, time: impl FnOnce(&mut String), text: &mut String) {
+    let arguments = |text: &mut String| {
+        time(text);
+        text.push_str(", toIntervalMillisecond(");
+        text.push_str(&step_ms.to_string());
+        text.push(')');
+    };
+    call("toStartOfInterval", arguments, text);
 }
 
 fn call(function: &str, arguments: impl FnOnce(&mut String), text: &mut String) {
@@ -106,6 +119,7 @@ fn column(expression: &Column, text: &mut String) {
             }
             text.push(')');
         }
+        Column::OfKeptSteps(step_ms) => step_of(*step_ms, |text| scalar(&Scalar::KeptStep, text), text),
         Column::LabelKey => text.push_str("arrayJoin(mapKeys(t.labels))"),
         Column::OpenEnd(sentinel) => {
             text.push_str("nullIf(t.end_time, ");

@@ -3,9 +3,10 @@
 use std::collections::BTreeSet;
 
 use jiff::Timestamp;
-use sightline_model::{Dim, TimeRange};
+use sightline_model::{Aggregation, Dim, TimeRange};
 use sightline_policies::RowScope;
-use sightline_query::{Align, Filter, Held as HeldOutput, Match, Output, Shape, ValidQuery, ValueOp};
+use sightline_query::kept::is_of_kept_steps;
+use sightline_query::{KEPT_STEP_MS, Align, Filter, Held as HeldOutput, Match, Output, Shape, ValidQuery, ValueOp};
 
 use crate::mapping::{
     ColumnType, DURATION, END_TIME, GPU, LABELS, METRIC, MappedTable, NODE, SUBMIT, TENANT, TIME, TimeShape, VALUE,
@@ -26,7 +27,8 @@ pub(crate) fn lower(
     window: TimeRange,
 ) -> Result<(Select, Vec<Param>), Refusal> {
     let Narrowed { window, placement, lists } = narrow(query, scope.own(), window);
-    let mut lowering = Lowering { table, params: Vec::new(), label_keys: Vec::new(), from: None };
+    let by_kept_steps = by_kept_steps(query, table, window);
+    let mut lowering = Lowering { table, params: Vec::new(), label_keys: Vec::new(), from: None, by_kept_steps };
     let prewhere = lowering.prewhere(query, scope, window, placement);
     let filters = lowering.filters(query, lists)?;
     let columns: Vec<Column> =
@@ -63,12 +65,43 @@ fn crossed(pairs: &[(String, String)]) -> Option<(Vec<String>, Vec<String>)> {
     is_whole.then(|| (owned(nodes), owned(gpus)))
 }
 
+/// The shortest window that is read by kept steps, milliseconds: what is shorter is read fast enough as it is stored.
+const KEPT_FROM_MS: i64 = 6 * 3600 * 1000;
+
+/// Whether a query asks for nothing that kept steps do not tell: samples combined in a way that is kept, over a window and in steps
+/// that are made of whole kept ones. The text means the same either way; by steps it lets the engine read what it has kept.
+fn by_kept_steps(query: &ValidQuery, table: &MappedTable, window: TimeRange) -> bool {
+    use Aggregation::{Avg, Count, Last, Max, Min};
+    let is_long = window.millis() >= KEPT_FROM_MS;
+    let is_kept = match &query.query().shape {
+        Shape::Series { step_ms, align: Align::Epoch, aggregation, .. } if is_long => {
+            step_ms.is_multiple_of(KEPT_STEP_MS) && matches!(aggregation, Avg | Count | Last | Max | Min)
+        }
+        // When the extreme was is not kept.
+        Shape::Rank { aggregation, .. } if is_long => matches!(aggregation, Avg | Count | Last),
+        // What exists is asked of every row, and reads no values.
+        Shape::Distinct { .. } => true,
+        Shape::Series { .. }
+        | Shape::Rank { .. }
+        | Shape::Samples { .. }
+        | Shape::Rows { .. }
+        | Shape::LabelKeys { .. } => false,
+    };
+    let of_values = query.filters().iter().any(|filter| matches!(filter, Filter::Value { .. }));
+    table.value
+        && is_kept
+        && !of_values
+        && is_of_kept_steps(window)
+}
+
 struct Lowering<'a> {
     table: &'a MappedTable,
     params: Vec<Param>,
     label_keys: Vec<(String, Bind)>,
     /// The window's start.
     from: Option<Bind>,
+    /// Whether time goes by kept steps.
+    by_kept_steps: bool,
 }
 
 impl Lowering<'_> {
@@ -101,8 +134,12 @@ impl Lowering<'_> {
             TimeShape::Instant => TIME,
             TimeShape::Interval => END_TIME,
         };
-        conditions.push(Condition::Compare(column(end_column), Comparison::AtLeast, from));
-        conditions.push(Condition::Compare(column(TIME), Comparison::Less, to));
+        let (begins, ends) = match self.by_kept_steps {
+            true => (Scalar::KeptStep, Scalar::KeptStep),
+            false => (column(end_column), column(TIME)),
+        };
+        conditions.push(Condition::Compare(begins, Comparison::AtLeast, from));
+        conditions.push(Condition::Compare(ends, Comparison::Less, to));
         let Some(pairs) = placement else { return conditions };
         // The asker's own rows are told by pairs, whatever they are: that is what the check of own rows looks for.
         match crossed(&pairs).filter(|_| scope.own().is_none()) {
@@ -194,6 +231,7 @@ impl Lowering<'_> {
         let value = self.value_column();
         let time = || TIME.to_owned();
         Ok(match output {
+            Output::Bucket { step_ms, .. } if self.by_kept_steps => Column::OfKeptSteps(*step_ms),
             Output::Bucket { step_ms, align } => Column::Bucket {
                 step_ms: *step_ms,
                 origin: match align {

@@ -10,7 +10,7 @@ use crate::bounds::Bounds;
 use crate::check::{self, Fault, Sent};
 use crate::cost::row_bytes_at_most;
 use crate::emit::emit;
-use crate::executable::ExecutableQuery;
+use crate::executable::{ExecutableQuery, tied_keys};
 use crate::fence::Fence;
 use crate::mapping::{DURATION, END_TIME, LABELS, MappedTable, SUBMIT, TENANT, TIME, TimeShape, VALUE};
 use crate::param::{Param, ParamValue};
@@ -68,6 +68,7 @@ impl Guard {
         let table = self.mapping().table(*dataset).ok_or_else(unmapped)?;
         let step_points = select.columns.iter().find_map(|column| match column {
             Column::Bucket { step_ms, origin } => Some(points(*window, *step_ms, origin.is_some())),
+            Column::OfKeptSteps(step_ms) => Some(points(*window, *step_ms, false)),
             Column::Plain(_) | Column::LabelKey | Column::OpenEnd(_) | Column::Aggregate(_) => None,
         });
         // The text asks for one row more than a reader gets.
@@ -95,6 +96,7 @@ impl Guard {
             sql: emit(select),
             params: values.iter().enumerate().map(|(index, value)| Param::new(index, value.clone())).collect(),
             columns: columns(select),
+            tied_keys: tied_keys(select),
             bounds: Bounds::of(limits, admission.bytes_left, select.limit, table.force_primary_key),
             tenants: tenants.clone(),
             database: select.database.clone(),
@@ -114,8 +116,8 @@ fn window(select: &Select, table: &MappedTable, named: &BTreeMap<String, ParamVa
     };
     let at = |column: &str, comparison: Comparison| {
         select.prewhere.iter().find_map(|condition| match condition {
-            Condition::Compare(Scalar::Column(name), found, Bind { index, .. })
-                if name == column && *found == comparison =>
+            Condition::Compare(left, found, Bind { index, .. })
+                if *found == comparison && (*left == Scalar::KeptStep || matches!(left, Scalar::Column(name) if name == column)) =>
             {
                 match named.get(&format!("p{index}")) {
                     Some(ParamValue::Time(time)) => Some(*time),
@@ -144,7 +146,7 @@ fn kind(column: &Column) -> ColumnKind {
             _ => ColumnKind::Text,
         },
         Column::Plain(Scalar::ColumnAsText(_) | Scalar::Label(_)) | Column::LabelKey => ColumnKind::Text,
-        Column::Bucket { .. } | Column::OpenEnd(_) => ColumnKind::Time,
+        Column::Plain(Scalar::KeptStep) | Column::Bucket { .. } | Column::OfKeptSteps(_) | Column::OpenEnd(_) => ColumnKind::Time,
         Column::Aggregate(aggregate) => match aggregate {
             Aggregate::Count => ColumnKind::Int,
             Aggregate::MinTime(..) | Aggregate::MaxTime(..) => ColumnKind::Time,

@@ -44,6 +44,8 @@ pub(crate) enum Scalar {
     ColumnAsText(String),
     /// `t.labels[{p4:String}]`
     Label(Bind),
+    /// `toStartOfInterval(t.time, toIntervalMillisecond(300000))`, the beginning of the kept step that a sample lies in
+    KeptStep,
 }
 
 /// An output column.
@@ -59,6 +61,9 @@ pub(crate) enum Column {
         /// Where steps begin, if not at multiples of the step.
         origin: Option<Bind>,
     },
+    /// `toStartOfInterval(toStartOfInterval(t.time, toIntervalMillisecond(300000)), toIntervalMillisecond(900000))`: the step of that
+    /// length, a multiple of the kept one, that a kept step lies in
+    OfKeptSteps(u64),
     /// `arrayJoin(mapKeys(t.labels))`
     LabelKey,
     /// `nullIf(t.end_time, {p4:DateTime64(3, 'UTC')})`

@@ -1,5 +1,7 @@
 //! What the engine gives back: typed columns and cells.
 
+use std::sync::Arc;
+
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
@@ -38,8 +40,8 @@ pub struct Column {
 pub enum Cell {
     /// No value: not zero.
     Null,
-    /// Text.
-    Text(String),
+    /// Text. Names come again in row after row; the rows share one copy.
+    Text(Arc<str>),
     /// A float, always finite.
     Float(f64),
     /// An integer.

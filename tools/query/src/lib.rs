@@ -5,6 +5,7 @@
 pub mod catalogue;
 mod check;
 mod error;
+pub mod kept;
 mod layout;
 mod pattern;
 pub mod query;
@@ -13,6 +14,7 @@ pub mod valid;
 
 pub use catalogue::{Catalogue, Resolution};
 pub use error::QueryError;
+pub use kept::KEPT_STEP_MS;
 pub use pattern::check_pattern;
 pub use query::{Align, Filter, Match, MetricPart, Order, Query, SampleOrder, Shape, ValueOp};
 pub use valid::{Held, Output, OutputColumn, QuantileLevel, ResolvedMetric, ValidQuery};

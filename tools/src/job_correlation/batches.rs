@@ -120,14 +120,14 @@ impl<'a> Batches<'a> {
 
 fn query(context: &ToolContext<'_>, scope: &Scope, batch: Batch) -> Option<Query> {
     let Batch { signal, reading, group_by, metrics } = batch;
-    let limit = context.max_rows;
+    let (limit, range) = (context.max_rows, scope.read_by(reading));
     let shape = match reading {
         Reading::Steps { aggregation, step_ms } => {
             Shape::Series { step_ms, align: Align::Epoch, group_by, aggregation, limit }
         }
         Reading::Whole => Shape::Rank { group_by, aggregation: Aggregation::Last, order: Order::Descending, limit },
     };
-    let mut query = of_metric(scope, signal, metrics.first()?, None, scope.range, shape);
+    let mut query = of_metric(scope, signal, metrics.first()?, None, range, shape);
     if metrics.len() > 1 {
         let stored: Vec<String> = metrics
             .iter()

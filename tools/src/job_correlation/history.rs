@@ -91,7 +91,7 @@ fn drivers(context: &ToolContext<'_>, scope: &Scope) -> Option<Query> {
     let range = TimeRange::new(from.max(moved(to, -OF_DRIVERS)), to).filter(|_| !scope.placements.is_empty())?;
     let of = vec![Dim::Node, Dim::Label(DRIVER.to_owned())];
     let shape = Shape::Distinct { of, limit: context.max_rows };
-    Some(of_metric(scope, Signal::SmClock, "sm_clock", None, range, shape))
+    Some(of_metric(scope, Signal::SmClock, "sm_clock", None, scope.of_names(range), shape))
 }
 
 /// With the closer look: size and pace of the latest runs that ended before the job began.

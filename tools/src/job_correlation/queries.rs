@@ -268,7 +268,7 @@ fn bus_addresses(context: &ToolContext<'_>, scope: &Scope) -> Query {
     let range = TimeRange::new(scope.range.from(), until.min(scope.range.to())).unwrap_or(scope.range);
     let of = vec![Dim::Node, Dim::Gpu, Dim::Label("pci_bus_id".to_owned())];
     let shape = Shape::Distinct { of, limit: context.max_rows };
-    of_metric(scope, Signal::GpuTemperature, "gpu_temperature", None, range, shape)
+    of_metric(scope, Signal::GpuTemperature, "gpu_temperature", None, scope.of_names(range), shape)
 }
 
 pub(super) fn cluster_filter(scope: &Scope) -> Vec<Filter> {

@@ -32,6 +32,13 @@ enum Piece {
 }
 
 impl Piece {
+    fn into_evidence(self) -> Evidence {
+        match self {
+            Self::Jobs(e) | Self::Held(e) | Self::Beside(e) | Self::Logs(e) | Self::Events(e) => e,
+            Self::Series(_, e) | Self::History(_, e) => e,
+        }
+    }
+
     fn evidence(&self) -> &Evidence {
         match self {
             Self::Jobs(e) | Self::Held(e) | Self::Beside(e) | Self::Logs(e) | Self::Events(e) => e,
@@ -263,8 +270,8 @@ impl CaseFile {
     }
 
     /// All evidence, in order.
-    pub(super) fn evidence(&self) -> Vec<Evidence> {
-        self.pieces.iter().map(|p| p.evidence().clone()).collect()
+    pub(super) fn into_evidence(self) -> Vec<Evidence> {
+        self.pieces.into_iter().map(Piece::into_evidence).collect()
     }
 }
 

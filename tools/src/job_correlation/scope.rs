@@ -2,10 +2,12 @@
 
 use jiff::{SignedDuration, Timestamp};
 use sightline_diagnosis::Placement;
-use sightline_model::{Dataset, Dim, EvidenceRow, TimeRange};
-use sightline_query::{Filter, Match, MetricPart, Order, Query, Shape};
+use sightline_model::{Aggregation, Dataset, Dim, EvidenceRow, TimeRange};
+use sightline_query::kept::{around_kept_steps, within_kept_steps, worth_keeping};
+use sightline_query::{KEPT_STEP_MS, Filter, Match, MetricPart, Order, Query, Shape};
 
 use crate::args::{Instant, window};
+use crate::job_correlation::batches::Reading;
 use crate::job_correlation::{JobCorrelationArgs, NAME};
 use crate::list_rows::list_rows;
 use crate::metric_range::unknown_job;
@@ -35,6 +37,33 @@ pub(super) struct Scope {
     pub(super) range: TimeRange,
     /// What a reader should know about the choice.
     pub(super) notes: Vec<String>,
+}
+
+impl Scope {
+    /// The window that a reading takes: what is read by steps of whole kept ones leaves out the minutes at both ends that fill none, which
+    /// a closer look sees; what is only looked at as a whole takes them in, since what moved is read again within the range.
+    pub(super) fn read_by(&self, reading: Reading) -> TimeRange {
+        if !worth_keeping(self.range) {
+            return self.range;
+        }
+        match reading {
+            Reading::Steps { aggregation: Aggregation::Avg | Aggregation::Last, step_ms }
+                if step_ms.is_multiple_of(KEPT_STEP_MS) =>
+            {
+                within_kept_steps(self.range)
+            }
+            Reading::Steps { .. } => self.range,
+            Reading::Whole => {
+                let around = around_kept_steps(self.range);
+                if around.millis() <= HORIZON.as_millis().try_into().unwrap_or(i64::MAX) { around } else { self.range }
+            }
+        }
+    }
+
+    /// A window within the range in which only names are looked for.
+    pub(super) fn of_names(&self, range: TimeRange) -> TimeRange {
+        if worth_keeping(self.range) { within_kept_steps(range) } else { range }
+    }
 }
 
 /// The job, or the answer that there is none.

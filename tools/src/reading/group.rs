@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use foldhash::fast::RandomState;
 use sightline_model::{Cell, Dim, Entity, Point, Series};
 use sightline_query::{Output, Shape};
 
@@ -57,7 +58,9 @@ pub(crate) fn dimension_columns(fetched: &Fetched) -> Vec<String> {
 pub(crate) struct Groups<'a, S> {
     table: Table<'a>,
     columns: Vec<(String, usize)>,
-    index: HashMap<Vec<&'a str>, usize>,
+    index: HashMap<Vec<&'a str>, usize, RandomState>,
+    /// The key of the row that is looked at; rows by the hundred thousand share it.
+    key: Vec<&'a str>,
     states: Vec<(Entity, S)>,
 }
 
@@ -68,25 +71,25 @@ impl<'a, S: Default> Groups<'a, S> {
         for dim in group_by {
             columns.push((entity_key(dim).to_owned(), table.column(dim.as_str())?));
         }
-        Ok(Self { table: *table, columns, index: HashMap::new(), states: Vec::new() })
+        Ok(Self { table: *table, columns, index: HashMap::default(), key: Vec::new(), states: Vec::new() })
     }
 
     /// The state of the row's group.
     pub(crate) fn of(&mut self, row: &'a [Cell]) -> &mut S {
-        let key: Vec<&str> = self.columns.iter().map(|(_, column)| self.table.text(row, *column)).collect();
-        let next = self.states.len();
-        let at = *self.index.entry(key).or_insert_with_key(|key| {
-            // A dimension without a value says nothing about the group: a node's own metric has no GPU.
-            let entity = self
-                .columns
-                .iter()
-                .zip(key)
-                .filter(|(_, value)| !value.is_empty())
-                .map(|((name, _), value)| (name.clone(), (*value).to_owned()))
-                .collect();
-            self.states.push((entity, S::default()));
-            next
-        });
+        self.key.clear();
+        self.key.extend(self.columns.iter().map(|(_, column)| self.table.text(row, *column)));
+        let at = match self.index.get(self.key.as_slice()) {
+            Some(at) => *at,
+            None => {
+                let next = self.states.len();
+                // A dimension without a value says nothing about the group: a node's own metric has no GPU.
+                let named = self.columns.iter().zip(&self.key).filter(|(_, value)| !value.is_empty());
+                let entity = named.map(|((name, _), value)| (name.clone(), (*value).to_owned())).collect();
+                self.states.push((entity, S::default()));
+                self.index.insert(self.key.clone(), next);
+                next
+            }
+        };
         // INVARIANT: `at` was pushed above or in an earlier call, and states are never removed.
         #[expect(clippy::indexing_slicing, reason = "the index holds positions of pushed states only")]
         &mut self.states[at].1

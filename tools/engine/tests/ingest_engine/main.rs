@@ -7,6 +7,8 @@ mod bundles;
 #[cfg(test)]
 mod engine;
 #[cfg(test)]
+mod kept;
+#[cfg(test)]
 mod read_back;
 #[cfg(test)]
 mod shapes;

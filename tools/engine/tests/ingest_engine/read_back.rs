@@ -67,8 +67,8 @@ async fn an_admitted_query_reads_the_rows_of_its_tenant_to_the_last_bit() {
     let row = |second: u32, value: f64| {
         vec![
             Cell::Time(at(&format!("2026-05-03T14:10:{second:02}.250Z"))),
-            Cell::Text("n'07".to_owned()),
-            Cell::Text("GPU-\\9".to_owned()),
+            Cell::Text("n'07".into()),
+            Cell::Text("GPU-\\9".into()),
             Cell::Float(value),
         ]
     };
@@ -107,7 +107,7 @@ async fn a_job_that_runs_has_no_end() {
     let rows = Shape::Rows { order: Order::Ascending, limit: 10 };
     let result = client.run(&admit("q-1", "atlas", &limits(), Dataset::Jobs, rows)).await.unwrap();
     let named = |name: &str| result.cell(0, name).cloned();
-    assert_eq!(named("job_id"), Some(Cell::Text("J123".to_owned())));
+    assert_eq!(named("job_id"), Some(Cell::Text("J123".into())));
     let ends: Vec<&Cell> = result.rows[0].iter().filter(|cell| **cell == Cell::Null).collect();
     assert_eq!(ends.len(), 1, "{result:?}");
 }

@@ -98,7 +98,7 @@ fn said(cell: &Cell) -> String {
         Cell::Null => "-".to_owned(),
         Cell::Int(number) => number.to_string(),
         Cell::Float(number) => number.to_string(),
-        Cell::Text(text) => text.clone(),
+        Cell::Text(text) => text.to_string(),
         // Seconds since noon.
         Cell::Time(time) => format!("+{}", time.as_second() - noon(0).as_second()),
         Cell::Labels(labels) => labels.keys().cloned().collect::<Vec<_>>().join("+"),

@@ -239,7 +239,7 @@ impl<'a> Bytes<'a> {
             ColumnKind::Int if column.name == "count" || column.name == "value" => {
                 Cell::Int(i64::from(self.next()) << self.below(32))
             }
-            ColumnKind::Text => Cell::Text(self.text()),
+            ColumnKind::Text => Cell::Text(self.text().into()),
             ColumnKind::Float => Cell::Float(self.number()),
             ColumnKind::Int => Cell::Int(self.whole()),
             ColumnKind::Time => {

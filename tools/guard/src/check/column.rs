@@ -4,7 +4,8 @@ use sqlparser::ast::Expr;
 
 use crate::check::expression::{Call, bind, foreign, level_of, name, plain_number, scalar, step_of, unknown_function};
 use crate::check::fault::{Fault, FaultKind};
-use crate::tree::{Aggregate, Column, Held};
+use crate::mapping::TIME;
+use crate::tree::{Aggregate, Column, Held, Scalar};
 
 /// An output column.
 pub(crate) fn column(expression: &Expr) -> Result<Column, Fault> {
@@ -12,8 +13,11 @@ pub(crate) fn column(expression: &Expr) -> Result<Column, Fault> {
     let call = Call::of(function)?;
     let aggregate = match (call.name, call.parameters.as_deref(), call.args.as_slice()) {
         ("toString", None, _) => return Ok(Column::Plain(scalar(expression)?)),
-        ("toStartOfInterval", None, [time, step]) if name(time)? == "time" => {
+        ("toStartOfInterval", None, [time, step]) if matches!(time, Expr::CompoundIdentifier(_)) && name(time)? == TIME => {
             return Ok(Column::Bucket { step_ms: step_of(step)?, origin: None });
+        }
+        ("toStartOfInterval", None, [kept, step]) if scalar(kept)? == Scalar::KeptStep => {
+            return Ok(Column::OfKeptSteps(step_of(step)?));
         }
         ("toStartOfInterval", None, [time, step, origin]) => {
             match call_of(time, "toDateTime64")?.as_slice() {
@@ -55,7 +59,7 @@ fn earliest(of: &Expr, by: &Expr) -> Result<Aggregate, Fault> {
         return Err(wrong());
     }
     // `argMin(t.value, (t.time, t.value))` and `argMin(t.time, (t.value, t.time))` are of one form.
-    Ok(if of == crate::mapping::TIME { Aggregate::MinTime(first, of) } else { Aggregate::First(of, first) })
+    Ok(if of == TIME { Aggregate::MinTime(first, of) } else { Aggregate::First(of, first) })
 }
 
 fn latest(of: &Expr, by: &Expr) -> Result<Aggregate, Fault> {

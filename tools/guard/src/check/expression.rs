@@ -1,6 +1,6 @@
 //! Expressions: the few there are.
 
-use sightline_query::QuantileLevel;
+use sightline_query::{KEPT_STEP_MS, QuantileLevel};
 use sqlparser::ast::{
     AccessExpr, BinaryOperator, DictionaryField, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList,
     FunctionArguments, Ident, InTarget, ObjectName, ObjectNamePart, Subscript, Value, ValueWithSpan,
@@ -8,6 +8,7 @@ use sqlparser::ast::{
 
 use crate::check::fault::{Fault, FaultKind};
 use crate::check::read::is_plain;
+use crate::mapping::TIME;
 use crate::param::ParamType;
 use crate::tree::{Bind, Comparison, Condition, Scalar, level_text};
 
@@ -124,6 +125,9 @@ pub(super) fn scalar(expression: &Expr) -> Result<Scalar, Fault> {
             let call = Call::of(function)?;
             match (call.name, call.parameters.as_deref(), call.args.as_slice()) {
                 ("toString", None, [of]) => Ok(Scalar::ColumnAsText(name(of)?)),
+                ("toStartOfInterval", None, [time, step]) if name(time)? == TIME && step_of(step)? == KEPT_STEP_MS => {
+                    Ok(Scalar::KeptStep)
+                }
                 (function, _, _) => Err(unknown_function(function)),
             }
         }

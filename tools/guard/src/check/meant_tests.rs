@@ -198,6 +198,9 @@ fn columns(column: &Column) -> Vec<Column> {
             Column::Bucket { step_ms: *step_ms, origin: None },
         ],
         Column::Plain(_) => vec![Column::Plain(Scalar::Column("cluster".to_owned())), Column::LabelKey],
+        Column::OfKeptSteps(step_ms) => {
+            vec![Column::OfKeptSteps(step_ms * 2), Column::Bucket { step_ms: *step_ms, origin: None }]
+        }
         Column::LabelKey | Column::OpenEnd(_) => Vec::new(),
         Column::Aggregate(aggregate) => aggregates(aggregate).into_iter().map(Column::Aggregate).collect(),
     }

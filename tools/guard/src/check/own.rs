@@ -79,7 +79,7 @@ impl Held<'_> {
             Scalar::Label(key) => {
                 matches!(self.value(key.index), Some(ParamValue::Text(label)) if label == JOB_LABEL)
             }
-            Scalar::Column(_) | Scalar::ColumnAsText(_) => false,
+            Scalar::Column(_) | Scalar::ColumnAsText(_) | Scalar::KeptStep => false,
         };
         self.list(is_job, allowed)
     }

@@ -3,7 +3,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use sightline_query::check_pattern;
+use sightline_model::TimeRange;
+use sightline_query::kept::is_of_kept_steps;
+use sightline_query::{KEPT_STEP_MS, check_pattern};
 
 use crate::check::fault::{Fault, FaultKind};
 use crate::mapping::{
@@ -82,7 +84,12 @@ pub(crate) fn parameters(select: &Select, values: &[(&str, &ParamValue)], tenant
     }
     let time = |bind: Option<Bind>| bind.and_then(|bind| given.get(format!("p{}", bind.index).as_str()).copied());
     match (time(window_bind(select, Comparison::AtLeast)), time(window_bind(select, Comparison::Less))) {
-        (Some(ParamValue::Time(from)), Some(ParamValue::Time(to))) if from < to => {}
+        (Some(ParamValue::Time(from)), Some(ParamValue::Time(to))) if from < to => {
+            // A kept step that only partly lies in the window would bring samples from outside of it.
+            if by_kept_steps(select) && !TimeRange::new(*from, *to).is_some_and(is_of_kept_steps) {
+                fault(FaultKind::Window, "a window of kept steps must begin and end with one".to_owned());
+            }
+        }
         _ => fault(FaultKind::Window, "the window's end is not after its start".to_owned()),
     }
     for condition in &select.filters {
@@ -97,6 +104,11 @@ pub(crate) fn parameters(select: &Select, values: &[(&str, &ParamValue)], tenant
         }
     }
     faults
+}
+
+/// Whether the window goes by kept steps.
+fn by_kept_steps(select: &Select) -> bool {
+    select.prewhere.iter().any(|condition| matches!(condition, Condition::Compare(Scalar::KeptStep, _, _)))
 }
 
 /// The parameter of one end of the window.
@@ -144,7 +156,11 @@ impl Rules<'_> {
                 Condition::Compare(from, Comparison::AtLeast, Bind { index: _, ty: ParamType::Time }),
                 Condition::Compare(to, Comparison::Less, Bind { index: _, ty: ParamType::Time }),
                 tail @ ..,
-            ] if is(from, end_column) && is(to, TIME) => rest = tail,
+            ] if (is(from, end_column) && is(to, TIME))
+                || (self.table.value && *from == Scalar::KeptStep && *to == Scalar::KeptStep) =>
+            {
+                rest = tail;
+            }
             _ => {
                 return self.fault(
                     FaultKind::Window,
@@ -223,6 +239,7 @@ impl Rules<'_> {
             Scalar::Column(column) => self.table.column_type(column) == Some(ColumnType::Text),
             Scalar::ColumnAsText(column) => self.table.column_type(column) == Some(ColumnType::Integer),
             Scalar::Label(key) => self.table.labels && key.ty == ParamType::Text,
+            Scalar::KeptStep => false,
         };
         if !fits {
             self.fault(FaultKind::Column, format!("{} is no dimension of the table", say(scalar)));
@@ -252,6 +269,11 @@ impl Rules<'_> {
                 }
                 if origin.is_some() && *origin != from {
                     self.fault(FaultKind::Parameter, "steps begin at whole multiples or at the window's start");
+                }
+            }
+            Column::OfKeptSteps(step_ms) => {
+                if !table.value || !STEPS_MS.contains(step_ms) || !step_ms.is_multiple_of(KEPT_STEP_MS) {
+                    self.fault(FaultKind::Literal, "kept steps make steps of whole multiples of theirs");
                 }
             }
             Column::LabelKey => {
@@ -328,8 +350,9 @@ impl Rules<'_> {
 fn reads_value(column: &Column) -> bool {
     match column {
         Column::Plain(Scalar::Column(name)) => name == VALUE,
-        Column::Plain(Scalar::ColumnAsText(_) | Scalar::Label(_))
+        Column::Plain(Scalar::ColumnAsText(_) | Scalar::Label(_) | Scalar::KeptStep)
         | Column::Bucket { step_ms: _, origin: _ }
+        | Column::OfKeptSteps(_)
         | Column::LabelKey
         | Column::OpenEnd(_) => false,
         Column::Aggregate(aggregate) => match aggregate {
@@ -354,6 +377,7 @@ fn say(scalar: &Scalar) -> String {
     match scalar {
         Scalar::Column(column) | Scalar::ColumnAsText(column) => format!("`t.{column}`"),
         Scalar::Label(_) => "`t.labels[…]`".to_owned(),
+        Scalar::KeptStep => "a step".to_owned(),
     }
 }
 
@@ -362,7 +386,7 @@ pub(crate) fn binds(select: &Select) -> Vec<Bind> {
     let mut found = Vec::new();
     let scalar = |scalar: &Scalar| match scalar {
         Scalar::Label(key) => Some(*key),
-        Scalar::Column(_) | Scalar::ColumnAsText(_) => None,
+        Scalar::Column(_) | Scalar::ColumnAsText(_) | Scalar::KeptStep => None,
     };
     for column in &select.columns {
         match column {
@@ -370,7 +394,7 @@ pub(crate) fn binds(select: &Select) -> Vec<Bind> {
             Column::OpenEnd(bind) => found.push(*bind),
             Column::Bucket { step_ms: _, origin } => found.extend(*origin),
             Column::Aggregate(Aggregate::Held(Held::Above(bind) | Held::Below(bind), _, _)) => found.push(*bind),
-            Column::LabelKey | Column::Aggregate(_) => {}
+            Column::OfKeptSteps(_) | Column::LabelKey | Column::Aggregate(_) => {}
         }
     }
     for condition in select.prewhere.iter().chain(&select.filters) {

@@ -269,7 +269,7 @@ fn more_series_than_allowed_are_refused_when_they_come_back() {
     let mut of_two = of_nodes(&histogram, &["a", "a", "a", "b", "b"]);
     let le = of_two.columns.iter().position(|column| column.name == "le").unwrap();
     for (index, row) in of_two.rows.iter_mut().enumerate() {
-        row[le] = Cell::Text(index.to_string());
+        row[le] = Cell::Text(index.to_string().into());
     }
     assert_eq!(check_result(&histogram, &of_two, &limits), Ok(()));
     let ranked =
@@ -281,7 +281,7 @@ fn more_series_than_allowed_are_refused_when_they_come_back() {
 /// A result with a row for each of these nodes, all else empty.
 fn of_nodes(valid: &ValidQuery, nodes: &[&str]) -> ResultSet {
     let columns = valid.columns();
-    let cell = |name: &str, node: &str| if name == "node" { Cell::Text(node.to_owned()) } else { Cell::Null };
+    let cell = |name: &str, node: &str| if name == "node" { Cell::Text(node.into()) } else { Cell::Null };
     let rows = nodes.iter().map(|node| columns.iter().map(|column| cell(&column.name, node)).collect()).collect();
     ResultSet { columns: columns.clone(), rows, read: Read::default(), query_id: QueryId::new("q-1"), truncated: false }
 }

@@ -13,6 +13,8 @@ mod golden;
 #[cfg(test)]
 mod grafts;
 #[cfg(test)]
+mod kept;
+#[cfg(test)]
 mod mutations;
 #[cfg(test)]
 mod own;

@@ -111,6 +111,13 @@ pub(crate) fn every_shape() -> Vec<(&'static str, Query)> {
         aggregation,
         limit: 5000,
     };
+    let quarters = |aggregation| Shape::Series {
+        step_ms: 900_000,
+        align: Align::Epoch,
+        group_by: vec![Dim::Node, Dim::Gpu],
+        aggregation,
+        limit: 5000,
+    };
     let whole = |aggregation| Shape::Series {
         step_ms: 86_400_000,
         align: Align::Window,
@@ -183,6 +190,7 @@ pub(crate) fn every_shape() -> Vec<(&'static str, Query)> {
     };
     vec![
         ("metrics_series_avg", query(Dataset::Metrics, series(Aggregation::Avg))),
+        ("metrics_series_of_kept_steps", query(Dataset::Metrics, quarters(Aggregation::Avg))),
         ("metrics_series_placement", placed),
         ("metrics_series_whole_nodes", whole_nodes),
         ("metrics_series_rate", counter),

@@ -18,7 +18,7 @@ fn result(rows: &[Row<'_>]) -> ResultSet {
         ("duration_us", ColumnKind::Int),
         ("labels", ColumnKind::Labels),
     ];
-    let text = |value: &str| Cell::Text(value.to_owned());
+    let text = |value: &str| Cell::Text(value.into());
     let rows = rows
         .iter()
         .map(|(trace, id, parent, service, pod, start, length, label)| {
