@@ -115,11 +115,31 @@ fn operand<'a>(text: &[u8], rest: &'a [Token], alias: Option<&str>, depth: &mut 
             let ends = !after.first().is_some_and(|next| [b'[', b'.', b'('].iter().any(|byte| next.is_byte(*byte)));
             (of_table && name_of(text, column).is_some() && ends).then_some((after, Next::Operator))
         }
+        [function, open, of @ ..] if function.is_word(text, "toStartOfInterval") && open.is_byte(b'(') => {
+            step_of_time(text, of, alias).map(|after| (after, Next::Operator))
+        }
         [value, after @ ..] if matches!(value.kind, TokenKind::Text | TokenKind::Number) => {
             Some((after, Next::Operator))
         }
         _ => None,
     }
+}
+
+/// What follows `t.time, toIntervalMillisecond(300000))`: the step that a row's time lies in. It cannot fail for an instant, takes the
+/// same time for each, and is what a window of kept steps goes by.
+fn step_of_time<'a>(text: &[u8], rest: &'a [Token], alias: Option<&str>) -> Option<&'a [Token]> {
+    let [table, dot, column, comma, interval, open, length, close, end, after @ ..] = rest else { return None };
+    let is_time = name_of(text, table).is_some_and(|name| Some(name.as_str()) == alias)
+        && dot.is_byte(b'.')
+        && column.is_word(text, "time");
+    let is_step = comma.is_byte(b',')
+        && interval.is_word(text, "toIntervalMillisecond")
+        && open.is_byte(b'(')
+        && length.kind == TokenKind::Number
+        && close.is_byte(b')')
+        && end.is_byte(b')');
+    let ends = !after.first().is_some_and(|next| [b'[', b'.', b'('].iter().any(|byte| next.is_byte(*byte)));
+    (is_time && is_step && ends).then_some(after)
 }
 
 /// What may stand after a column or a value.
@@ -179,6 +199,7 @@ mod tests {
             "SELECT 1 FROM a.b AS t PREWHERE t.x NOT IN ('a', 'b') AND t.y NOT BETWEEN 1 AND 2 AND t.z IS NOT NULL LIMIT 1",
             "SELECT 1 FROM a.b AS t PREWHERE t.x <= 1 AND t.y <> 2 OR t.z == t.x ORDER BY t.x",
             "SELECT arrayMap(x -> x, [1]) FROM a.b",
+            "SELECT 1 FROM a.b AS t PREWHERE t.x IN ('a') AND toStartOfInterval(t.time, toIntervalMillisecond(300000)) >= {p2:DateTime64(3, 'UTC')} AND toStartOfInterval(t.time, toIntervalMillisecond(300000)) < {p3:DateTime64(3, 'UTC')} WHERE 1",
         ] {
             assert!(passes(text), "{text}");
         }
@@ -218,6 +239,14 @@ mod tests {
             "t.x = 1 AND",
             "t.x NOT LIKE t.y",
             "t.x t.y",
+            "toStartOfInterval(t.value, toIntervalMillisecond(300000)) = 0",
+            "toStartOfInterval(u.time, toIntervalMillisecond(300000)) = 0",
+            "toStartOfInterval(t.time, toIntervalMillisecond(t.value)) = 0",
+            "toStartOfInterval(t.time, toIntervalMillisecond(1), throwIf(t.value > 1)) = 0",
+            "toStartOfInterval(throwIf(t.value > 1), toIntervalMillisecond(1)) = 0",
+            "toStartOfInterval(t.time, throwIf(300000)) = 0",
+            "toStartOfInterval(t.time, toIntervalMillisecond(300000))[1] = 0",
+            "toStartOfInterval(t.time, toIntervalMillisecond(300000)",
         ] {
             let text = format!("SELECT 1 FROM a.b AS t PREWHERE {condition}");
             assert!(!passes(&text), "{text}");
