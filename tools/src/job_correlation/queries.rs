@@ -13,9 +13,9 @@ use crate::job_correlation::whole;
 use crate::tool::{Fetched, ToolContext, ToolError};
 
 /// Points wanted of each series in the survey: at most a chart of a page's width, at least enough to tell a fault of an hour in
-/// a day.
+/// a day by the extremes of its two steps.
 const MOST_STEPS: u64 = 300;
-const FEWEST_STEPS: u64 = 96;
+const FEWEST_STEPS: u64 = 48;
 
 /// Steps of the counters that tell by how much they grew and roughly when: a counter is told apart by all of its labels, so
 /// that each step is dear. NVLink's are not among them, since the first of many to err is the culprit.

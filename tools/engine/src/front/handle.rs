@@ -73,8 +73,14 @@ async fn run(front: &Arc<Front>, mut head: RequestHead, id: &str, body: Body) ->
         (EngineUser::Writer, false) => None,
     };
     let permit = place(front).await?;
+    let guard = front.running.enter(id, head.user)?;
+    if head.user == EngineUser::Reader {
+        // A diagnosis asks many things at once; each with all cores takes half as much of them again as each with its share.
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        head.settings.at_most("max_threads", (cores / front.running.number().max(1)).max(1));
+    }
     let job = Job {
-        guard: front.running.enter(id, head.user)?,
+        guard,
         database: head.database.clone(),
         settings: head.settings.statements(head.user, id, readonly),
         sql,

@@ -64,6 +64,11 @@ impl Running {
         self.lock().keys().cloned().collect()
     }
 
+    /// How many queries are running.
+    pub(super) fn number(&self) -> usize {
+        self.lock().len()
+    }
+
     /// Resolves when any query has ended after this call.
     pub(super) fn any_ended(&self) -> Notified<'_> {
         self.ended.notified()
