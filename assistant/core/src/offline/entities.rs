@@ -18,6 +18,8 @@ pub(super) struct Mention {
     pub(super) written: bool,
     /// Whether it was named in an earlier question.
     pub(super) inherited: bool,
+    /// Whether it is left out: `all nodes except n05`.
+    pub(super) excluded: bool,
 }
 
 /// Kinds that go with a number as their name, and with a name.
@@ -54,11 +56,37 @@ pub(super) fn mentions(words: &[Word<'_>], times: &[TimeMention], lexicon: &Lexi
         let free =
             !used.get(place).copied().unwrap_or(true) && !in_time(place) && !taken.get(place).copied().unwrap_or(false);
         if free && let Some(written) = like_a_name(word, place, lexicon) {
-            found.push(Mention { kind: None, name: word.typed.to_owned(), place, written, inherited: false });
+            found.push(Mention {
+                kind: None,
+                name: word.typed.to_owned(),
+                place,
+                written,
+                inherited: false,
+                excluded: false,
+            });
         }
     }
     found.sort_by_key(|mention| mention.place);
+    leave_out(&mut found, words, lexicon);
     found
+}
+
+/// `apart from n05 and n06`: all that is named behind the word, as far as nothing but names and `and` stand there.
+fn leave_out(found: &mut [Mention], words: &[Word<'_>], lexicon: &Lexicon) {
+    let Some((place, used)) = lexicon.what.excepts.find(words) else { return };
+    let mut next = place + used;
+    while let Some(word) = words.get(next) {
+        let joins = matches!(
+            word.folded.as_str(),
+            "and" | "or" | "the" | "of" | "from" | "on" | "node" | "job" | "user" | "nodes" | "jobs" | "cluster"
+        );
+        match found.iter_mut().find(|mention| mention.place == next) {
+            Some(mention) => mention.excluded = true,
+            None if joins => {}
+            None => return,
+        }
+        next += 1;
+    }
 }
 
 /// What is named by the words that begin there, and how many words that takes.
@@ -70,6 +98,7 @@ fn at_place(words: &[Word<'_>], place: usize, lexicon: &Lexicon) -> Vec<(Mention
         place: at,
         written: true,
         inherited: false,
+        excluded: false,
     };
     // `n07/g3`, `n07:3`
     if let Some((node, gpu)) = word.folded.split_once(['/', ':'])

@@ -17,6 +17,13 @@ pub(super) fn features(
     lexicon: &Lexicon,
 ) -> Features<'static> {
     let mut features = of_words(words, lexicon);
+    // The alert of `in the hour after the alert` tells a time, and none is asked for.
+    if let Some(anchor) = reading.anchor.as_ref().filter(|anchor| anchor.kind.as_deref() != Some("start")) {
+        let (before, behind) = (words.get(..anchor.first), words.get(anchor.first + anchor.length..));
+        if !before.into_iter().chain(behind).any(|part| lexicon.what.events.any(part)) {
+            features.remove("events");
+        }
+    }
     let mut add = |name: &'static str, holds: bool| {
         if holds {
             features.insert(name);
@@ -57,7 +64,9 @@ pub(super) fn features(
     add("since_event", reading.anchor.as_ref().is_some_and(|anchor| anchor.both_sides));
     add("same_time", reading.shifted.is_some());
     add("either_side", either_side(words, reading, lexicon));
-    add("either_or", reading.sides().is_some() && any(words, &["or", "vs", "versus", "against", "than"]));
+    // `n16 or n17, which of them`, `chat and code, who has more`; `which GPUs of n03 and n04` are ranked.
+    let which_of = any(words, &["who", "which"]) && reading.ranked.is_empty() && reading.kind_many.is_none();
+    add("either_or", reading.sides().is_some() && (lexicon.what.held_against.any(words) || which_of));
     add("says_line", lexicon.stands_for.lines.keys().any(|said| find(words, said).is_some()));
     add("ages", reading.age.is_some());
     add("metrics_asked", metrics_asked(words, reading, lexicon));
@@ -79,6 +88,14 @@ pub(super) fn features(
     add("about_anything", about == Some(Subject::Anything));
     add("about_nothing", about.is_none());
     add("joined_name", joined);
+    let moved = lexicon.unwell.moved.any(words) || lexicon.what.went.any(words);
+    let of_pace = |list: &super::lexicon::Phrases| match &reading.metric {
+        MetricMention::One(id) => list.has(id),
+        MetricMention::Several { candidates, .. } => candidates.iter().any(|id| list.has(id)),
+        MetricMention::None { .. } => false,
+    };
+    add("pace_job_moved", moved && of_pace(&lexicon.unwell.pace_job));
+    add("pace_service_moved", moved && of_pace(&lexicon.unwell.pace_service));
     add("symptom", symptom);
     add("is_unwell", subject::is_unwell(words, lexicon));
     add("commands", commands(words, lexicon));
@@ -94,6 +111,7 @@ pub(super) fn features(
                 is_named: reading.job.is_some()
                     || reading.mentions.iter().any(|mention| mention.kind.is_some() || mention.written),
                 has_time: !reading.times.is_empty(),
+                has_moved: moved && (of_pace(&lexicon.unwell.pace_job) || of_pace(&lexicon.unwell.pace_service)),
             },
         ),
     );
@@ -138,6 +156,7 @@ pub(super) fn features(
             && lexicon.what.logs.any(words),
     );
     add("plain_value", plain_value(words, lexicon, has_metric));
+    add("aggregates", reading.aggregation.is_some());
     add("causal", any(words, &["why", "what caused", "root cause", "reason"]));
     features
 }
@@ -145,8 +164,13 @@ pub(super) fn features(
 /// `before 15:30 with after`, `since 14:00 against before it`: both sides of one instant.
 fn either_side(words: &[Word<'_>], reading: &Reading, lexicon: &Lexicon) -> bool {
     let [only] = reading.times.as_slice() else { return false };
-    let of_instant = matches!(only.moment, Moment::Since(_) | Moment::Until(_));
     let both = any(words, &["before and after", "before or after", "before vs after", "before versus after"]);
+    let of_instant = match only.moment {
+        Moment::Since(_) | Moment::Until(_) => true,
+        // `we moved it at 21:40, before and after please`
+        Moment::Instant(_) => both,
+        Moment::Window | Moment::Now => false,
+    };
     let held = both || lexicon.what.compare.any(words);
     of_instant && held && any(words, &["before"]) && any(words, &["after", "since", "from"])
 }
@@ -186,24 +210,6 @@ fn is_of_things(limit: &Limit, words: &[Word<'_>]) -> bool {
     limit.unit.is_empty() && matches!(behind, Some("gpus" | "gpu" | "nodes" | "hours" | "days" | "times" | "jobs"))
 }
 
-/// What may stand before a command.
-const LEADS: [&str; 15] = [
-    "can you",
-    "could you",
-    "please",
-    "i want you to",
-    "i need you to",
-    "go ahead and",
-    "just",
-    "you should",
-    "make sure to",
-    "let's",
-    "lets",
-    "we need to",
-    "go and",
-    "i'd like you to",
-    "would you",
-];
 /// Words that are a command before a thing, and a noun before these: `power of n18`, `increase in memory`.
 const OF_A_NOUN: &[&str] = &[
     "of",
@@ -233,11 +239,22 @@ const NOUNS: &[&str] = &[
 const SELDOM_COMMANDS: &[&str] = &["power", "free", "run", "throttle", "turn", "lock"];
 const COMMANDED: &[&str] = &["off", "on", "down", "cycle", "up", "this", "the", "job", "node", "gpu", "clocks", "it"];
 
-/// A word that changes the world stands where the command does: at the beginning, or behind `can you` and the like.
+/// A word that changes the world stands where the command does: at the beginning, or behind `can you` and the like, wherever that stands
+/// (`n14 lost a GPU, so could you go ahead and reboot it`).
 fn commands(words: &[Word<'_>], lexicon: &Lexicon) -> bool {
     let start = super::classify::begins(words, lexicon);
-    let said = words.get(start..).unwrap_or_default();
-    let lead = LEADS.into_iter().filter(|lead| at(said, 0, lead)).map(super::words::length).max().unwrap_or(0);
+    let inside = (start + 1..words.len()).filter(|place| lexicon.what.begs.at(words, *place).is_some());
+    let asks = lexicon.what.asks.begin(words.get(start..).unwrap_or_default());
+    std::iter::once(start).filter(|_| !asks).chain(inside).any(|place| commands_at(words, place, lexicon))
+}
+
+/// Whether a command stands there, behind any number of words that ask for one.
+fn commands_at(words: &[Word<'_>], place: usize, lexicon: &Lexicon) -> bool {
+    let said = words.get(place..).unwrap_or_default();
+    let mut lead = 0;
+    while let Some(length) = lexicon.what.command_leads.at(said, lead).or_else(|| lexicon.what.begs.at(said, lead)) {
+        lead += length;
+    }
     let (Some(verb), Some(next)) = (said.get(lead), said.get(lead + 1)) else { return false };
     let (verb, next) = (verb.folded.as_str(), next.folded.as_str());
     let noun = NOUNS.contains(&verb) && OF_A_NOUN.contains(&next);
@@ -247,7 +264,7 @@ fn commands(words: &[Word<'_>], lexicon: &Lexicon) -> bool {
             matches!(word.folded.as_str(), "morning" | "afternoon" | "evening" | "week" | "month" | "weekend" | "hour")
         });
     let seldom = of_time || SELDOM_COMMANDS.contains(&verb) && !COMMANDED.contains(&next);
-    lexicon.what.writes.has(verb) && !noun && !seldom && !lexicon.what.asks.begin(said)
+    lexicon.what.writes.has(verb) && !noun && !seldom
 }
 
 /// Jobs are asked for, not what is wrong with one: a plural, or a question about who runs what.

@@ -83,6 +83,9 @@ fn merged(
     if !goes_on(&own, words, lexicon) {
         return own;
     }
+    // `now the p99 instead`: the word leads on, and names no time.
+    let mut own = own;
+    own.times.retain(|time| !(time.first == 0 && time.length == 1 && time.moment == super::time::Moment::Now));
     let mut whole = own.clone();
     whole.mentions = mentions(base, of, &own, words, lexicon);
     let replaced = |kind: &str| own.mentions.iter().any(|mention| mention.kind == Some(kind));
@@ -104,6 +107,10 @@ fn merged(
     if whole.users.is_empty() && !replaced("job") {
         whole.users.clone_from(&base.users);
     }
+    let persons = whole.mentions.iter().filter(|mention| mention.kind == Some("user") && mention.inherited);
+    if whole.users.is_empty() {
+        whole.users = persons.map(|mention| mention.name.clone()).collect();
+    }
     whole.class = class(base, &own, &whole, words, lexicon);
     let same = whole.class == base.class;
     if matches!(own.metric, MetricMention::None { .. }) {
@@ -112,7 +119,9 @@ fn merged(
     }
     if own.times.is_empty() && own.anchor.is_none() {
         whole.anchor.clone_from(&base.anchor);
-        whole.times = if own.and_before { earlier(base, words, zone) } else { base.times.clone() };
+        // `the same window an hour earlier` says itself how far back it lies.
+        let before = own.and_before && own.shifted.is_none();
+        whole.times = if before { earlier(base, words, zone) } else { base.times.clone() };
         whole.and_before = base.and_before && !own.and_before;
     }
     whole.count = own.count.or(base.count.filter(|_| same));
@@ -206,10 +215,17 @@ fn mentions(base: &Reading, of: &Earlier, own: &Reading, words: &[Word<'_>], lex
     let asks_of_it = (refers(words, lexicon) && !plural) || lexicon.what.why.any(words);
     if all.is_empty() && base.job.is_none() && asks_of_it {
         all.extend(of.focus.iter().filter_map(|(kind, name)| {
-            let kind = ["node", "gpu", "job", "service", "model", "cluster", "rank"]
+            let kind = ["node", "gpu", "job", "service", "model", "cluster", "rank", "user"]
                 .into_iter()
                 .find(|known| known == kind)?;
-            Some(Mention { kind: Some(kind), name: name.clone(), place: 0, written: true, inherited: true })
+            Some(Mention {
+                kind: Some(kind),
+                name: name.clone(),
+                place: 0,
+                written: true,
+                inherited: true,
+                excluded: false,
+            })
         }));
     }
     let replaces = |kind: &str| own.mentions.iter().any(|mention| mention.kind == Some(kind));

@@ -73,6 +73,8 @@ pub(super) struct Reading {
     pub(super) limits: Vec<Limit>,
     /// How long something has to have run, where that is asked: whether longer, and how long.
     pub(super) age: Option<Age>,
+    /// How finely a series is to be shown, seconds.
+    pub(super) step: Option<u32>,
     /// What is ranked, or told apart: dimensions by wire name.
     pub(super) ranked: Vec<&'static str>,
     /// A kind of things of which several are asked for.
@@ -81,6 +83,8 @@ pub(super) struct Reading {
     pub(super) xid: bool,
     /// The kind of events asked for.
     pub(super) event_kind: Option<String>,
+    /// How many kinds of events are.
+    pub(super) event_kinds: usize,
     /// The state of jobs asked for.
     pub(super) state: Option<String>,
     /// The zone in which times are told, where another than the asker's was named.
@@ -133,8 +137,15 @@ pub(super) fn read(
     let inside = |first: usize, length: usize, time: &TimeMention| {
         time.first < first + length && first < time.first + time.length
     };
+    narrowed(&mut times, &words);
     earlier_one(&mut times);
     let age = limits::age(&words, lexicon);
+    let bands = limits::bands(&words);
+    let step = limits::step(&words, lexicon);
+    times.retain(|time| {
+        !bands.iter().any(|band| inside(band.first, band.length, time))
+            && !step.is_some_and(|step| inside(step.first, step.length, time))
+    });
     times.retain(|time| {
         !shifted.as_ref().is_some_and(|(_, first, length)| inside(*first, *length, time))
             && !anchor.as_ref().is_some_and(|anchor| inside(anchor.first, anchor.length, time))
@@ -178,6 +189,9 @@ pub(super) fn read(
         taken.iter_mut().zip(here).for_each(|(slot, here)| *slot |= here);
     }
     let mut limits = limits(&words, lexicon);
+    if !bands.is_empty() {
+        limits = bands;
+    }
     limits.retain(|limit| !times.iter().any(|time| inside(limit.first, limit.length, time)));
     // A unit behind a number is no name.
     for limit in &limits {
@@ -201,15 +215,20 @@ pub(super) fn read(
         own: entities::own(&words),
         tenant: after(&words, &["tenant", "tenant of", "customer"]).or_else(|| before_tenant(&words, lexicon)),
         and_before: lexicon.what.before.any(&words),
-        count: count(&words, lexicon),
+        count: count(&words, &limits, lexicon),
         ascending: ascending(&words, lexicon),
         aggregation: first_of(&stands.aggregation),
         limits,
         age,
-        ranked: ranked(&words),
+        step: step.map(|step| step.seconds),
+        ranked: ranked(&words, lexicon),
         kind_many: kind_many(&words, lexicon),
         xid: lexicon.what.xid.any(&words),
         event_kind: first_of(&stands.event_kinds),
+        event_kinds: {
+            let kinds = stands.event_kinds.iter().filter(|(phrase, _)| free(phrase).is_some()).map(|(_, kind)| kind);
+            kinds.collect::<std::collections::BTreeSet<_>>().len()
+        },
         state: first_of(&stands.states),
         mended: words
             .iter()
@@ -224,7 +243,7 @@ pub(super) fn read(
         zone: told_in(&words),
     };
     of_unit(&mut reading);
-    of_pace(&mut reading, &words, lexicon);
+    of_pace(&mut reading, &words, about, lexicon);
     let features = features(&words, &reading, about, lexicon);
     reading.scores = scored(&features, &lexicon.rules);
     reading.class = reading.scores.first().map_or(Class::Other, |best| best.class);
@@ -247,9 +266,23 @@ fn of_unit(reading: &mut Reading) {
 }
 
 /// `is J130 slower than J132`: of two jobs that are held against each other the time of a step tells.
-fn of_pace(reading: &mut Reading, words: &[Word<'_>], lexicon: &Lexicon) {
+fn of_pace(reading: &mut Reading, words: &[Word<'_>], about: Option<Subject>, lexicon: &Lexicon) {
     let unnamed = matches!(reading.metric, MetricMention::None { typed: None, .. });
     let paced = super::words::any(words, &["slower", "faster", "quicker"]) && !lexicon.what.why.any(words);
+    // `has J133 been faster today than yesterday`, `was chat slower last night than the night before`
+    let of_times = reading.times.len() > 1 || reading.and_before || reading.shifted.is_some();
+    if unnamed && paced && of_times && lexicon.what.compare.any(words) && reading.sides().is_none() {
+        let (step, latency) = ("step_time".to_owned(), "request_latency".to_owned());
+        reading.metric = match about {
+            Some(Subject::Job) => MetricMention::One(step),
+            Some(Subject::Service) => MetricMention::One(latency),
+            Some(Subject::Anything) => {
+                MetricMention::Several { typed: "slower".to_owned(), candidates: vec![step, latency] }
+            }
+            Some(Subject::Host) | None => return,
+        };
+        return;
+    }
     let of_jobs = match reading.sides() {
         Some("job") => true,
         Some("loose") => lexicon.names.job.any(words) || reading.job.is_some(),
@@ -258,6 +291,26 @@ fn of_pace(reading: &mut Reading, words: &[Word<'_>], lexicon: &Lexicon) {
     if unnamed && paced && of_jobs {
         reading.metric = MetricMention::One("step_time".to_owned());
     }
+}
+
+/// `last night from 11pm till 2am`, `6 to 8 this morning`: of two windows beside one another, one inside of the other, the narrower is meant.
+/// `the night before` is no window of its own, and `lately` none where another says which.
+fn narrowed(times: &mut Vec<TimeMention>, words: &[Word<'_>]) {
+    let follows = |time: &TimeMention, word: &str| {
+        words.get(time.first + time.length).is_some_and(|next| next.folded == word) && time.typed.starts_with("the ")
+    };
+    times.retain(|time| !(follows(time, "before") && time.length == 2));
+    let several = times.len() > 1;
+    times.retain(|time| !(several && matches!(time.typed.to_lowercase().as_str(), "lately" | "recently")));
+    let all = times.clone();
+    let beside = |a: &TimeMention, b: &TimeMention| {
+        let (first, second) = if a.first < b.first { (a, b) } else { (b, a) };
+        second.first <= first.first + first.length + 1
+    };
+    let inside = |a: &TimeMention, b: &TimeMention| {
+        a.range.from() >= b.range.from() && a.range.to() <= b.range.to() && a.range.millis() < b.range.millis()
+    };
+    times.retain(|whole| !all.iter().any(|part| inside(part, whole) && beside(part, whole)));
 }
 
 /// `the last 6 hours against the previous 6`: of two windows that are the same, the one that was called the previous lies before the other.

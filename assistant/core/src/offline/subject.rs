@@ -122,6 +122,10 @@ pub(super) fn is_vocabulary(word: &Word<'_>, lexicon: &Lexicon) -> bool {
         &lexicon.unwell.seeks,
         &lexicon.names.like_names,
     ];
+    // Plain English names nothing, unless it is written as a name.
+    if lexicon.names.common.has(&word.folded) && !word.typed.chars().any(char::is_uppercase) {
+        return true;
+    }
     // A phrase's words are vocabulary too: `root cause`, `time to first token`.
     lists.iter().any(|list| list.has_part(&word.folded))
 }

@@ -41,6 +41,14 @@ pub(super) fn next(stage: &Stage<'_>, subject: Subject) -> Turn {
         return turn;
     }
     match subject {
+        // `his reward model died`: told by words of a job's name alone.
+        _ if reading.has("about_nothing") && reading.job.is_none() && !reading.has("service") => {
+            match job::by_words(stage) {
+                job::ByWords::Look(call) => Turn::Calls(vec![call]),
+                job::ByWords::Is => job::next(stage),
+                job::ByWords::Not => service::next(ask, zone, reading, subject, gathered),
+            }
+        }
         Subject::Job => job::next(stage),
         Subject::Service | Subject::Anything => service::next(ask, zone, reading, subject, gathered),
         Subject::Host => host::next(ask, zone, reading, gathered),

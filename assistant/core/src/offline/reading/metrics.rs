@@ -64,7 +64,14 @@ pub(super) fn find_metrics(
             let here = || words.iter().skip(place).take(size);
             let typed = here().map(|w| w.typed).collect::<Vec<_>>().join(" ");
             let folded = here().map(|w| w.folded.as_str()).collect::<Vec<_>>().join(" ");
-            let mut ids = meant(&typed, lexicon, catalogue);
+            // `tokens per second` of a service are not those of a training job, which the catalogue knows by the same words.
+            let open = matches!(about, Some(Subject::Service | Subject::Anything));
+            let several = lexicon.stands_for.several.get(&folded).filter(|_| open);
+            let mut ids: Vec<String> =
+                several.into_iter().flatten().filter(|id| catalogue.get(id).is_some()).cloned().collect();
+            if ids.is_empty() {
+                ids = meant(&typed, lexicon, catalogue);
+            }
             if ids.is_empty() {
                 ids = meant(&folded, lexicon, catalogue);
             }
@@ -87,7 +94,7 @@ pub(super) fn find_metrics(
     }
     let ranks_by = lexicon.stands_for.ranks_by.iter().find(|(word, _)| find(words, word).is_some());
     let mut metrics: Vec<Vec<String>> =
-        found.iter().map(|(_, _, ids, typed)| narrowed(ids, typed, words, about, catalogue)).collect();
+        found.iter().map(|(_, _, ids, typed)| narrowed(ids, typed, words, about, lexicon, catalogue)).collect();
     let typed = found.first().map(|(_, _, _, typed)| typed.clone());
     let first = if metrics.is_empty() { Vec::new() } else { metrics.remove(0) };
     let mut also: Vec<String> = Vec::new();
@@ -144,10 +151,19 @@ fn narrowed(
     typed: &str,
     words: &[Word<'_>],
     about: Option<Subject>,
+    lexicon: &Lexicon,
     catalogue: &Catalogue,
 ) -> Vec<String> {
     if ids.len() < 2 {
         return ids.to_vec();
+    }
+    // `which node wrote the most to disk`
+    let told = lexicon.stands_for.tells.iter().filter(|(word, _)| find(words, word).is_some());
+    for (_, part) in told {
+        let told: Vec<String> = ids.iter().filter(|id| id.contains(part.as_str())).cloned().collect();
+        if !told.is_empty() && told.len() < ids.len() {
+            return told;
+        }
     }
     let level = |id: &String| catalogue.get(id).map(Metric::entity);
     let of = |levels: &[EntityLevel]| -> Vec<String> {

@@ -65,6 +65,18 @@ fn amount(words: &[Word<'_>], place: usize) -> Option<(f64, usize)> {
     value.filter(|n| *n > 0.0 && n.is_finite()).map(|n| (n, 1))
 }
 
+/// A length of a whole number of seconds, up to a day, and how many words it takes.
+pub(in crate::offline) fn seconds_at(words: &[Word<'_>], place: usize) -> Option<(u32, usize)> {
+    // `15-minute`
+    let glued = words.get(place).and_then(|word| word.folded.split_once('-'));
+    let (span, used) = match glued {
+        Some((amount, unit)) => (unit_span(amount.parse().ok()?, unit)?, 1),
+        None => length_at(words, place)?,
+    };
+    let seconds = span.total((jiff::Unit::Second, jiff::SpanRelativeTo::days_are_24_hours())).ok()?;
+    ((1.0..=86_400.0).contains(&seconds)).then_some((seconds as u32, used))
+}
+
 /// The length of time at that place and how many words it takes.
 pub(in crate::offline) fn length_at(words: &[Word<'_>], place: usize) -> Option<(Span, usize)> {
     let word = words.get(place)?.folded.as_str();

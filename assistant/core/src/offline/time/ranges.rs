@@ -51,7 +51,8 @@ impl Reader<'_> {
     }
 
     fn in_own_zone(&self, place: usize) -> Option<Meaning> {
-        self.between(place)
+        self.part_of(place)
+            .or_else(|| self.between(place))
             .or_else(|| self.beside(place))
             .or_else(|| self.since(place))
             .or_else(|| self.until(place))
