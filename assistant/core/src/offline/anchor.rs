@@ -237,6 +237,27 @@ fn named(words: &[Word<'_>], place: usize, used: usize, lies: Lies, lexicon: &Le
         "its start",
         "launch",
         "it launched",
+        "it was kicked off",
+        "it got kicked off",
+        "it kicked off",
+        "it was launched",
+        "it was submitted",
+        "it got started",
+        "it got going",
+        "it has been running",
+        "it is running",
+        "it runs",
+        "its launch",
+        "its beginning",
+        "kick-off",
+        "kickoff",
+        "the launch",
+        "the job began",
+        "the run began",
+        "the training started",
+        "the training began",
+        "training started",
+        "day one of the run",
     ] {
         if at(words, start, phrase) {
             return made(Some("start"), Vec::new(), start + length(phrase));
@@ -268,6 +289,37 @@ fn named(words: &[Word<'_>], place: usize, used: usize, lies: Lies, lexicon: &Le
     None
 }
 
+/// `the same half hour`, `same three hours`, `the same stretch`.
+fn same_stretch(words: &[Word<'_>], place: usize) -> Option<usize> {
+    let lead = ["the same", "same", "those same", "these same", "the very same"]
+        .into_iter()
+        .find(|lead| at(words, place, lead))?;
+    let stretch = [
+        "hour",
+        "hours",
+        "minutes",
+        "half",
+        "stretch",
+        "slot",
+        "span",
+        "interval",
+        "time",
+        "morning",
+        "night",
+        "evening",
+        "afternoon",
+        "part",
+        "clock",
+    ];
+    let is_part = |word: &Word<'_>| {
+        stretch.contains(&word.folded.as_str())
+            || super::words::number_word(&word.folded).is_some()
+            || word.folded.bytes().all(|b| b.is_ascii_digit())
+    };
+    let more = words.iter().skip(place + length(lead)).take(3).take_while(|word| is_part(word)).count();
+    (more > 0).then_some(length(lead) + more)
+}
+
 /// `the same time yesterday`, `this time last week`: how far back, and its words.
 pub(super) fn shifted(words: &[Word<'_>]) -> Option<(Span, usize, usize)> {
     (0..words.len()).find_map(|place| {
@@ -288,7 +340,8 @@ pub(super) fn shifted(words: &[Word<'_>]) -> Option<(Span, usize, usize)> {
         .into_iter()
         .filter(|lead| at(words, place, lead))
         .map(length)
-        .max()?;
+        .max()
+        .or_else(|| same_stretch(words, place))?;
         let next = place + lead;
         let next = if at(words, next, "on") || at(words, next, "of") { next + 1 } else { next };
         let days = [

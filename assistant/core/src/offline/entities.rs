@@ -203,6 +203,9 @@ fn like_a_name(word: &Word<'_>, place: usize, lexicon: &Lexicon) -> Option<bool>
     if word.mended || lexicon.names.like_names.has(&word.folded) {
         return None;
     }
+    if is_plain_compound(&word.folded) {
+        return None;
+    }
     let joined = word.typed.contains(['-', '_', ':', '/', '.']) && letters().next().is_some();
     let mixed = word.typed.chars().any(|c| c.is_ascii_digit()) && letters().next().is_some();
     let is_amount = word.typed.starts_with(|c: char| c.is_ascii_digit() || matches!(c, '<' | '>'))
@@ -221,6 +224,21 @@ fn like_a_name(word: &Word<'_>, place: usize, lexicon: &Lexicon) -> Option<bool>
         (false, true) => Some(false),
         (false, false) => None,
     }
+}
+
+/// `longest-running`, `once-over`, `non-training`: words that are joined in plain English, and name nothing.
+pub(super) fn is_plain_compound(folded: &str) -> bool {
+    const BEGINNINGS: [&str; 44] = [
+        "longest", "most", "least", "half", "once", "well", "low", "high", "long", "short", "non", "re", "pre", "self",
+        "over", "under", "single", "double", "per", "on", "off", "up", "down", "in", "out", "so", "all", "any", "best",
+        "worst", "ever", "never", "much", "more", "less", "mid", "early", "late", "day", "hour", "week", "minute",
+        "right", "left",
+    ];
+    const ENDINGS: [&str; 12] =
+        ["ish", "hungry", "heavy", "wise", "bound", "wide", "based", "related", "only", "free", "long", "over"];
+    let Some((first, last)) = folded.split_once('-') else { return false };
+    let letters = folded.chars().all(|c| c.is_ascii_lowercase() || c == '-');
+    letters && (BEGINNINGS.contains(&first) || ENDINGS.contains(&last))
 }
 
 /// Whether somebody's own things are asked for: `my jobs`.

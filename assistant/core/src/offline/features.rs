@@ -33,7 +33,9 @@ pub(super) fn features(
     let written_metric = words.iter().any(|w| w.folded.contains('_') || w.folded.contains(':')) && has_metric;
     let names = |kinds: &[&str]| reading.named.iter().any(|(kind, _)| kinds.contains(kind));
     let joined = reading.subject.as_deref().is_some_and(subject::is_joined_name);
-    let symptom = subject::is_symptom(words, lexicon);
+    // `ok, and the night before?` says of nothing that it is ok.
+    let said = words.get(super::classify::begins(words, lexicon)..).unwrap_or_default();
+    let symptom = subject::is_symptom(said, lexicon);
     let ranks_by = lexicon.stands_for.ranks_by.keys().any(|word| find(words, word).is_some());
     let ranks = (lexicon.what.most.any(words) || lexicon.what.least.any(words) || ranked_first(words))
         && !(joined && lexicon.unwell.seeks.any(words) && !has_metric);
@@ -42,13 +44,31 @@ pub(super) fn features(
     add("near_metric", matches!(reading.metric, MetricMention::None { typed: Some(_), .. }));
     add("limit", !reading.limits.is_empty());
     add("limit_on_other", reading.limits.iter().any(|limit| is_of_things(limit, words)));
+    let moved = lexicon.unwell.moved.any(words) || lexicon.what.went.any(words);
+    let of_pace = |list: &super::lexicon::Phrases| match &reading.metric {
+        MetricMention::One(id) => list.has(id),
+        MetricMention::Several { candidates, .. } => candidates.iter().any(|id| list.has(id)),
+        MetricMention::None { .. } => false,
+    };
     // `which gpu's clock stays low in J204`
     let picks = has_metric
         && !reading.ranked.is_empty()
         && reading.limits.is_empty()
         && any(words, &["which"])
         && any(words, &["low", "lower", "high", "higher", "hot", "hotter", "cold", "cooler"]);
-    let ranks = ranks || picks;
+    // `the SM clock, GPU by GPU: who is the laggard`; of the pace of a job a cause is asked for.
+    let straggles = any(words, &["laggard", "straggler", "black sheep", "weakest link", "odd one"]);
+    let told_apart = straggles && has_metric && !of_pace(&lexicon.unwell.pace_job);
+    let ranks = ranks || picks || told_apart;
+    let of_use = |id: &String| {
+        matches!(id.as_str(), "gpu_utilization" | "sm_active" | "tensor_active" | "graphics_engine_active")
+    };
+    let metrics = match &reading.metric {
+        MetricMention::One(id) => std::slice::from_ref(id),
+        MetricMention::Several { candidates, .. } => candidates.as_slice(),
+        MetricMention::None { .. } => &[],
+    };
+    add("ranks_other", ranks && has_metric && !metrics.iter().chain(&reading.also).any(of_use));
     add("ranks", ranks || ranks_by);
     add("ranks_by_word", ranks_by && !lexicon.what.compare.any(words));
     add("ranks_metric", ranks_by || (ranks && has_metric));
@@ -88,16 +108,10 @@ pub(super) fn features(
     add("about_anything", about == Some(Subject::Anything));
     add("about_nothing", about.is_none());
     add("joined_name", joined);
-    let moved = lexicon.unwell.moved.any(words) || lexicon.what.went.any(words);
-    let of_pace = |list: &super::lexicon::Phrases| match &reading.metric {
-        MetricMention::One(id) => list.has(id),
-        MetricMention::Several { candidates, .. } => candidates.iter().any(|id| list.has(id)),
-        MetricMention::None { .. } => false,
-    };
     add("pace_job_moved", moved && of_pace(&lexicon.unwell.pace_job));
     add("pace_service_moved", moved && of_pace(&lexicon.unwell.pace_service));
     add("symptom", symptom);
-    add("is_unwell", subject::is_unwell(words, lexicon));
+    add("is_unwell", subject::is_unwell(said, lexicon));
     add("commands", commands(words, lexicon));
     add(
         "meaning",
@@ -231,6 +245,11 @@ const OF_A_NOUN: &[&str] = &[
     "yesterday",
     "rate",
 ];
+/// Behind these any such word is a noun: `deploy history`, `drain events`.
+const OF_RECORDS: &[&str] = &[
+    "history", "events", "event", "log", "logs", "list", "notes", "status", "count", "counts", "times", "errors",
+    "rates", "windows",
+];
 const NOUNS: &[&str] = &[
     "power", "run", "increase", "change", "start", "throttle", "update", "move", "free", "scale", "reset", "restart",
     "stop", "lock", "turn",
@@ -257,7 +276,7 @@ fn commands_at(words: &[Word<'_>], place: usize, lexicon: &Lexicon) -> bool {
     }
     let (Some(verb), Some(next)) = (said.get(lead), said.get(lead + 1)) else { return false };
     let (verb, next) = (verb.folded.as_str(), next.folded.as_str());
-    let noun = NOUNS.contains(&verb) && OF_A_NOUN.contains(&next);
+    let noun = NOUNS.contains(&verb) && OF_A_NOUN.contains(&next) || OF_RECORDS.contains(&next);
     // `power this morning`
     let of_time = next == "this"
         && said.get(lead + 2).is_some_and(|word| {

@@ -120,9 +120,12 @@ fn merged(
     if own.times.is_empty() && own.anchor.is_none() {
         whole.anchor.clone_from(&base.anchor);
         // `the same window an hour earlier` says itself how far back it lies.
-        let before = own.and_before && own.shifted.is_none();
+        let compares = whole.class == Class::Compare;
+        let before = own.and_before && own.shifted.is_none() && !compares;
         whole.times = if before { earlier(base, words, zone) } else { base.times.clone() };
-        whole.and_before = base.and_before && !own.and_before;
+        // `compare that with the 12 hours before`: both windows are meant.
+        whole.and_before =
+            if compares { own.and_before || base.and_before } else { base.and_before && !own.and_before };
     }
     whole.count = own.count.or(base.count.filter(|_| same));
     if !(own.has("most") || own.has("least")) {
@@ -172,10 +175,8 @@ fn class(base: &Reading, own: &Reading, whole: &Reading, words: &[Word<'_>], lex
     if own.class != Class::Other && score >= EXPLICIT && !is_named_only {
         return own.class;
     }
-    if numbers(base.class)
-        && lexicon.what.compare.any(words)
-        && (own.times.len() + base.times.len() > 1 || own.and_before)
-    {
+    let held = lexicon.what.compare.any(words);
+    if numbers(base.class) && held && (own.times.len() + base.times.len() > 1 || own.and_before) {
         return Class::Compare;
     }
     if base.class == Class::Value && (own.has("most") || own.has("least")) && own.aggregation.is_none() {

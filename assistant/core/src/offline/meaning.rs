@@ -73,6 +73,16 @@ pub(super) fn asks(words: &[Word<'_>], lexicon: &Lexicon, asked: &Asked) -> bool
     if meaning.explains.any(words) && !is_named && !has_time {
         return true;
     }
+    // `what is an XID anyway?`, wherever it stands.
+    let what_a = ["what is a", "what is an", "what are"]
+        .iter()
+        .find_map(|lead| Some(find(words, lead)? + super::words::length(lead)));
+    let of_field_word = what_a
+        .and_then(|place| words.get(place))
+        .is_some_and(|word| meaning.field.has(&word.folded) || lexicon.names.like_names.has(&word.folded));
+    if of_field_word && !is_named && !has_time && !lexicon.what.most.any(words) && !lexicon.what.least.any(words) {
+        return true;
+    }
     // `the log says Xid 74. bad?`
     if has_code && meaning.grave.any(words) && !is_named && !has_time {
         return true;

@@ -162,7 +162,10 @@ pub(super) fn read(
     };
     let written = subject::written_name(&words, &times, &said_named, lexicon);
     // `tensor activity of embed-train is low, is the job broken`: the job has a name, only not where one is looked for.
-    let spoken = written.as_deref().filter(|name| subject::is_joined_name(name) && lexicon.names.job.any(&words));
+    let people = users(text, &words, lexicon);
+    let spoken = written.as_deref().filter(|name| {
+        subject::is_joined_name(name) && lexicon.names.job.any(&words) && !people.iter().any(|person| person == name)
+    });
     let (job, job_guessed) = match (job, spoken) {
         (None, Some(name)) if said_named.is_empty() && !lexicon.names.service.any(&words) => {
             (Some(name.to_owned()), true)
@@ -211,13 +214,15 @@ pub(super) fn read(
         metric: found.metric,
         metric_typed: found.typed,
         also: found.also,
-        users: users(text, &words, lexicon),
+        users: people,
         own: entities::own(&words),
         tenant: after(&words, &["tenant", "tenant of", "customer"]).or_else(|| before_tenant(&words, lexicon)),
-        and_before: lexicon.what.before.any(&words),
+        and_before: lexicon.what.before.any(&words) || is_length_before(&words),
         count: count(&words, &limits, lexicon),
         ascending: ascending(&words, lexicon),
-        aggregation: first_of(&stands.aggregation),
+        // The average of `load average` is part of the name.
+        aggregation: first_of(&stands.aggregation)
+            .filter(|said| said != "avg" || !super::words::any(&words, &["load average", "load averages"])),
         limits,
         age,
         step: step.map(|step| step.seconds),
@@ -308,7 +313,13 @@ fn narrowed(times: &mut Vec<TimeMention>, words: &[Word<'_>]) {
         second.first <= first.first + first.length + 1
     };
     let inside = |a: &TimeMention, b: &TimeMention| {
-        a.range.from() >= b.range.from() && a.range.to() <= b.range.to() && a.range.millis() < b.range.millis()
+        // `5:00-6:30 this morning`: parts of a day begin and end roughly.
+        let typed = b.typed.to_lowercase();
+        let rough = ["morning", "afternoon", "evening", "night"].iter().any(|part| typed.ends_with(part));
+        let slack = jiff::SignedDuration::from_hours(if rough { 6 } else { 0 });
+        let starts = a.range.from().duration_since(b.range.from()) >= -slack;
+        let ends = b.range.to().duration_since(a.range.to()) >= -slack;
+        starts && ends && a.range.millis() < b.range.millis()
     };
     times.retain(|whole| !all.iter().any(|part| inside(part, whole) && beside(part, whole)));
 }
@@ -329,6 +340,21 @@ fn earlier_one(times: &mut [TimeMention]) {
         moved.range = range;
         moved.moment = super::time::Moment::Window;
     }
+}
+
+/// `the 12 hours before`, `the hour and a half before that`: as long a window before the one that was named.
+fn is_length_before(words: &[Word<'_>]) -> bool {
+    (0..words.len()).any(|place| {
+        let Some((_, used)) = super::time::length_at(words, place) else { return false };
+        let next = place + used;
+        let before = words
+            .get(next)
+            .is_some_and(|word| matches!(word.folded.as_str(), "before" | "earlier" | "prior" | "preceding"));
+        let ends = words
+            .get(next + 1)
+            .is_none_or(|word| matches!(word.folded.as_str(), "that" | "it" | "this" | "please" | "those"));
+        before && ends
+    })
 }
 
 /// One thing is not ranked: the highest of it is its maximum.

@@ -87,9 +87,15 @@ fn of_window(stage: &Stage<'_>, scope: &Scope, range: TimeRange, asked: AskedRan
     if let Some(state) = state {
         filters.push(json!({ "dim": "state", "values": [state] }));
     }
-    for (said, kind) in
-        [("inference", "inference"), ("serving", "inference"), ("training jobs", "training"), ("trainings", "training")]
-    {
+    for (said, kind) in [
+        ("inference", "inference"),
+        ("serving", "inference"),
+        ("training jobs", "training"),
+        ("training job", "training"),
+        ("training runs", "training"),
+        ("training run", "training"),
+        ("trainings", "training"),
+    ] {
         if find(&words, said).is_some() {
             filters.push(json!({ "dim": "kind", "values": [kind] }));
             break;

@@ -52,8 +52,10 @@ fn aggregation(stage: &Stage<'_>, metric: &str) -> Option<String> {
         return said.map(str::to_owned);
     }
     let words = normalised(&stage.ask.text, stage.lexicon);
-    let paced =
-        any(&words, &["per second", "a second", "rate", "tok/s", "tokens/s", "throughput", "speed", "bandwidth"]);
+    let paced = any(
+        &words,
+        &["per second", "per sec", "a second", "rate", "tok/s", "tokens/s", "throughput", "speed", "bandwidth"],
+    );
     let summed = said == Some("sum")
         || stage.reading.has("how_many")
         || any(

@@ -58,6 +58,9 @@ pub(super) fn find_metrics(
             if size == 1 && is_no_metric(words, place) {
                 continue;
             }
+            if size > 1 && begins_inside(words, place, size, lexicon, catalogue) {
+                continue;
+            }
             if (place..place + size).any(|p| in_time(p) || taken.get(p).copied().unwrap_or(true)) {
                 continue;
             }
@@ -116,6 +119,18 @@ pub(super) fn find_metrics(
         _ => none(words, catalogue),
     };
     Found { metric, typed, also, taken }
+}
+
+/// `prompt tokens per second`: a run whose first word ends another metric's name is the unit of that one.
+fn begins_inside(words: &[Word<'_>], place: usize, size: usize, lexicon: &Lexicon, catalogue: &Catalogue) -> bool {
+    let run = |from: usize, count: usize| -> String {
+        words.iter().skip(from).take(count).map(|word| word.folded.as_str()).collect::<Vec<_>>().join(" ")
+    };
+    let Some(before) = place.checked_sub(1) else { return false };
+    let own = meant(&run(place, size), lexicon, catalogue);
+    let other = meant(&run(before, 2), lexicon, catalogue);
+    let whole = meant(&run(before, size + 1), lexicon, catalogue);
+    !own.is_empty() && other.len() == 1 && whole.is_empty() && !own.contains(other.first().unwrap_or(&String::new()))
 }
 
 /// What a run of words means: in the catalogue, or by the planner's own words.

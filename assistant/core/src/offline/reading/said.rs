@@ -159,6 +159,8 @@ pub(super) fn users(text: &str, words: &[Word<'_>], lexicon: &Lexicon) -> Vec<St
     let is_person = |word: &str| {
         word.chars().count() >= 3
             && word.chars().all(|c| c.is_alphanumeric() || matches!(c, '.' | '_' | '-'))
+            // Machines and jobs have numbers, people seldom: `n03's gpus`, `is moe-8x22b running`.
+            && !word.chars().any(|c| c.is_ascii_digit())
             && !lexicon.knows(&word.to_lowercase())
     };
     let mut users: Vec<String> = Vec::new();
@@ -240,6 +242,11 @@ pub(super) fn count(words: &[Word<'_>], limits: &[Limit], lexicon: &Lexicon) -> 
         (!limited(place) && things(plural(place + 1)) && !before_number(words, place)).then(|| number(place)).flatten()
     };
     let told = words.iter().enumerate().find_map(|(place, word)| {
+        // `tail -5`, `tail -n 20`
+        if matches!(word.folded.as_str(), "tail" | "head") {
+            let amounts = words.iter().skip(place + 1).take(2).map(|word| word.folded.trim_start_matches('-'));
+            return amounts.filter_map(|amount| amount.parse::<u32>().ok()).find(|n| (1..=1000).contains(n));
+        }
         if ranks(word) {
             return number(place + 1).or_else(|| place.checked_sub(1).and_then(number));
         }
@@ -261,7 +268,8 @@ fn before_number(words: &[Word<'_>], place: usize) -> bool {
 
 pub(super) fn ascending(words: &[Word<'_>], lexicon: &Lexicon) -> bool {
     lexicon.what.least.any(words) && !any(words, &["at least"])
-        || any(words, &["shortest", "odd one out"]) && !lexicon.what.most.any(words)
+        || any(words, &["shortest", "odd one out", "laggard", "straggler", "black sheep"])
+            && !lexicon.what.most.any(words)
         || any(words, &["which", "what"]) && any(words, &["low", "lower", "cold"]) && !lexicon.what.most.any(words)
 }
 

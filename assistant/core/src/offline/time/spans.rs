@@ -219,6 +219,15 @@ impl Reader<'_> {
             length += words;
             (from, to) = (moved_from, moved_to);
         }
+        // `between 11 and 1 last night`: hours of a dial, of which the night has those from six in the evening on.
+        if !has_day && self.phrase(place + length, &["last night", "yesterday night", "yesterday evening"]).is_some() {
+            let evening = |at: &ZonedDateTime, clock: Option<Clock>| {
+                let open = clock.is_some_and(|clock| !clock.sure && (6..12).contains(&clock.time.hour()));
+                at.checked_add(12.hours()).ok().filter(|_| open)
+            };
+            from = evening(&from, from_clock).unwrap_or(from);
+            to = evening(&to, to_clock).unwrap_or(to);
+        }
         if !has_day && let Some((moved_from, moved_to, words)) = self.of_last_night(place + length, &from, &to) {
             length += words;
             (from, to) = (moved_from, moved_to);
