@@ -34,6 +34,8 @@ mod phrasing_tests;
 mod reading_tests;
 #[cfg(test)]
 mod time_tests;
+#[cfg(test)]
+mod wording_tests;
 
 use std::sync::Arc;
 

@@ -144,7 +144,9 @@ fn at_place(words: &[Word<'_>], place: usize, lexicon: &Lexicon) -> Vec<(Mention
                 && !is_function(&named.folded);
             let glued_next = glued(&named.folded).is_some_and(|(other, _)| other != kind);
             if kind != "gpu" && kind != "rank" && !glued_next && (is_name || plain) {
-                all.push((made(Some(kind), named.typed, next), next + 1 - place));
+                // `empty nodes atlas-b`: several of a kind have not that one name.
+                let kind = (!plural).then_some(kind);
+                all.push((made(kind, named.typed, next), next + 1 - place));
             }
         }
     }

@@ -127,7 +127,11 @@ fn merged(
         whole.and_before =
             if compares { own.and_before || base.and_before } else { base.and_before && !own.and_before };
     }
-    whole.count = own.count.or(base.count.filter(|_| same));
+    // `make it 10`
+    let more = words.iter().find_map(|word| word.folded.parse::<u32>().ok()).filter(|n| (1..=100).contains(n));
+    let bare = own.times.is_empty() && own.limits.is_empty() && own.mentions.is_empty();
+    let made = more.filter(|_| bare && whole.class == Class::TopK);
+    whole.count = own.count.or(made).or(base.count.filter(|_| same));
     if !(own.has("most") || own.has("least")) {
         whole.ascending = base.ascending;
     }
@@ -175,6 +179,9 @@ fn class(base: &Reading, own: &Reading, whole: &Reading, words: &[Word<'_>], lex
     if own.class != Class::Other && score >= EXPLICIT && !is_named_only {
         return own.class;
     }
+    if numbers(base.class) && holds_against(base, own, words, lexicon) {
+        return Class::Compare;
+    }
     let held = lexicon.what.compare.any(words);
     if numbers(base.class) && held && (own.times.len() + base.times.len() > 1 || own.and_before) {
         return Class::Compare;
@@ -183,7 +190,8 @@ fn class(base: &Reading, own: &Reading, whole: &Reading, words: &[Word<'_>], lex
         return Class::TopK;
     }
     // `what is Xid 79?` … `where did we have one in the last 24 hours?`
-    if base.class == Class::Meaning && base.xid && !own.times.is_empty() {
+    let seen = super::words::any(words, &["did we", "do we", "have we", "any", "seen", "where", "when", "ours"]);
+    if base.class == Class::Meaning && base.xid && (!own.times.is_empty() || seen) {
         return Class::Logs;
     }
     base.class
@@ -229,10 +237,25 @@ fn mentions(base: &Reading, of: &Earlier, own: &Reading, words: &[Word<'_>], lex
             })
         }));
     }
-    let replaces = |kind: &str| own.mentions.iter().any(|mention| mention.kind == Some(kind));
+    // `compare with n19`: beside the one that was asked about.
+    let held = holds_against(base, own, words, lexicon);
+    let replaces = |kind: &str| !held && own.mentions.iter().any(|mention| mention.kind == Some(kind));
     all.retain(|mention| mention.kind.is_none_or(|kind| !replaces(kind)));
     all.extend(own.mentions.iter().cloned());
     all
+}
+
+/// Whether a thing is to be held against the one of its kind that was asked about.
+fn holds_against(base: &Reading, own: &Reading, words: &[Word<'_>], lexicon: &Lexicon) -> bool {
+    let said = ["compare", "compared", "comparing", "vs", "versus", "against", "next to", "side by side"];
+    let kind = |reading: &Reading| {
+        let mut named = reading.mentions.iter().filter(|mention| mention.kind.is_some() || mention.written);
+        named.next().filter(|_| named.next().is_none()).map(|mention| mention.kind)
+    };
+    lexicon.what.compare.any(words)
+        && super::words::any(words, &said)
+        && own.times.is_empty()
+        && matches!((kind(base), kind(own)), (Some(one), Some(other)) if one == other)
 }
 
 /// All but what was talked about: the finest place goes, and what is left is told apart by it.

@@ -159,6 +159,26 @@ pub(super) fn limits(words: &[Word<'_>], lexicon: &Lexicon) -> Vec<Limit> {
     found
 }
 
+/// Whether a limit is one on how long something lasts: `more than 2 hours`.
+pub(super) fn lasts(words: &[Word<'_>], limit: &Limit) -> bool {
+    limit.unit.is_empty()
+        && words
+            .get(limit.first + limit.length)
+            .is_some_and(|word| matches!(word.folded.as_str(), "hour" | "hours" | "h" | "day" | "days"))
+}
+
+/// The window of the last so long.
+pub(super) fn lasting(
+    words: &[Word<'_>],
+    limit: &Limit,
+    as_of: jiff::Timestamp,
+    zone: &jiff::tz::TimeZone,
+) -> Option<sightline_model::TimeRange> {
+    let (span, _) = length_at(words, limit.first + limit.length - 1)?;
+    let from = as_of.to_zoned_datetime(zone.clone()).checked_sub(span).ok()?.timestamp();
+    sightline_model::TimeRange::new(from, as_of)
+}
+
 fn limit_at(words: &[Word<'_>], place: usize, lexicon: &Lexicon) -> Option<Limit> {
     let made = |op: &str, amount: f64, unit: String, length: usize| {
         let typed: Vec<&str> = words.iter().skip(place).take(length).map(|word| word.typed).collect();
@@ -186,6 +206,11 @@ fn limit_at(words: &[Word<'_>], place: usize, lexicon: &Lexicon) -> Option<Limit
         }
         let (amount, unit, used) = amount_at(words, next)?;
         return made(op, amount, unit, next + used - place);
+    }
+    // `deeper than 100`, `fuller than 80 %`: any comparative; those for less stand in the list.
+    if word.folded.len() > 4 && word.folded.ends_with("er") && at(words, place + 1, "than") {
+        let (amount, unit, used) = amount_at(words, place + 2)?;
+        return made("gt", amount, unit, 2 + used);
     }
     // `85 C or more`, `90% or higher`
     let (amount, unit, used) = amount_at(words, place)?;

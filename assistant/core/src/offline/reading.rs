@@ -174,6 +174,20 @@ pub(super) fn read(
     };
     let about = subject::subject(&words, job.is_some(), &said_named, written.as_deref(), lexicon);
     let found = metrics::find_metrics(&words, &times, about, lexicon, catalogue);
+    let mut limits = limits(&words, lexicon);
+    if !bands.is_empty() {
+        limits = bands;
+    }
+    limits.retain(|limit| !times.iter().any(|time| inside(limit.first, limit.length, time)));
+    // `idle for more than 2 hours`: what lasts so long is looked at for so long, and nothing is limited to two of anything.
+    if let Some(place) = limits.iter().position(|limit| lexicon.what.idle.any(&words) && limits::lasts(&words, limit)) {
+        let limit = limits.remove(place);
+        if let (Some(range), true) = (limits::lasting(&words, &limit, as_of, zone), times.is_empty()) {
+            let typed = limit.typed.clone();
+            let moment = super::time::Moment::Window;
+            times.push(TimeMention { first: limit.first, length: limit.length + 1, range, typed, moment, note: None });
+        }
+    }
     let stands = &lexicon.stands_for;
     let free = |phrase: &str| {
         (0..words.len()).find(|place| super::words::at(&words, *place, phrase) && !in_time(&times, *place))
@@ -191,11 +205,6 @@ pub(super) fn read(
         let here = words.iter().map(|word| word.typed == typed);
         taken.iter_mut().zip(here).for_each(|(slot, here)| *slot |= here);
     }
-    let mut limits = limits(&words, lexicon);
-    if !bands.is_empty() {
-        limits = bands;
-    }
-    limits.retain(|limit| !times.iter().any(|time| inside(limit.first, limit.length, time)));
     // A unit behind a number is no name.
     for limit in &limits {
         taken.iter_mut().skip(limit.first).take(limit.length).for_each(|slot| *slot = true);
@@ -261,10 +270,15 @@ pub(super) fn read(
 fn of_unit(reading: &mut Reading) {
     let unnamed = matches!(reading.metric, MetricMention::None { typed: None, .. });
     let unit = reading.limits.first().map(|limit| limit.unit.as_str()).filter(|_| unnamed);
+    let of_gpu = reading.mentions.iter().any(|mention| mention.kind == Some("gpu")) && reading.users.is_empty();
     let metric = match unit {
         Some("c" | "°c" | "celsius" | "f" | "°f" | "fahrenheit" | "degrees") => "gpu_temperature",
         Some("w" | "watt" | "watts" | "kw") => "gpu_power",
         Some("mhz" | "ghz") => "sm_clock",
+        // `when did n03 g5 first hit 90`: of a GPU such a number is degrees.
+        Some("") if of_gpu && reading.limits.first().is_some_and(|limit| (40.0..=110.0).contains(&limit.amount)) => {
+            "gpu_temperature"
+        }
         Some(_) | None => return,
     };
     reading.metric = MetricMention::One(metric.to_owned());

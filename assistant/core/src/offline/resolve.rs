@@ -100,7 +100,7 @@ pub(super) fn resolve(stage: &Stage<'_>) -> Resolved {
     }
     let mut known: Vec<Known> = wanted.iter().flat_map(|kind| known(stage.gathered, kind)).collect();
     let owners = owners(&known);
-    if let Some(stranger) = stranger(stage, &owners) {
+    if let Some(stranger) = stranger(stage, &owners, &known) {
         return Resolved::Ask(Box::new(stranger));
     }
     known.extend(owners);
@@ -190,7 +190,7 @@ fn owners(known: &[Known]) -> Vec<Known> {
 }
 
 /// Whose jobs are asked for and who has none that the asker may see: told so, in the same words whoever it is.
-fn stranger(stage: &Stage<'_>, owners: &[Known]) -> Option<Draft> {
+fn stranger(stage: &Stage<'_>, owners: &[Known], known: &[Known]) -> Option<Draft> {
     use super::reading::Class;
     let reading = stage.reading;
     if owners.is_empty() || !matches!(reading.class, Class::FindJobs | Class::Count | Class::Waste) {
@@ -199,7 +199,8 @@ fn stranger(stage: &Stage<'_>, owners: &[Known]) -> Option<Draft> {
     let is_there = |user: &&String| owners.iter().any(|owner| owner.name.eq_ignore_ascii_case(user));
     let named =
         |user: &&String| reading.mentions.iter().any(|m| m.name == **user && m.kind.is_some_and(|kind| kind != "user"));
-    let user = reading.users.iter().find(|user| !is_there(user) && !named(user))?;
+    let is_thing = |user: &&String| known.iter().any(|known| fit(user, known, None) >= 90);
+    let user = reading.users.iter().find(|user| !is_there(user) && !named(user) && !is_thing(user))?;
     Some(unknown(stage, Some("user"), user, owners))
 }
 
@@ -265,7 +266,11 @@ fn place(stage: &Stage<'_>, known: &[Known]) -> Resolved {
             sides.push((kind, mention.name.clone()));
             continue;
         }
-        if reading.users.contains(&mention.name) || is_own_tenant(stage, mention) {
+        let is_person =
+            known.iter().any(|known| known.kind == "user" && known.name.eq_ignore_ascii_case(&mention.name));
+        // `atlas-b's GPUs`: what is called so may be somebody or something.
+        let is_thing = known.iter().any(|known| known.kind != "user" && fit(&mention.name, known, mention.kind) >= 90);
+        if (reading.users.contains(&mention.name) && (is_person || !is_thing)) || is_own_tenant(stage, mention) {
             continue;
         }
         if mention.kind == Some("user") {

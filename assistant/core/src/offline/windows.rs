@@ -65,6 +65,8 @@ fn unnamed(stage: &Stage<'_>, scope: &Scope) -> Option<(TimeRange, &'static str)
         Class::Events | Class::Logs | Class::Count if asks_when => Some((back(WEEK)?, "the last seven days")),
         Class::FindJobs => Some((back(DAY * 2)?, "the last two days")),
         Class::Health | Class::Why(_) => Some((back(DAY)?, "the last day")),
+        Class::Threshold | Class::TopK if reading.has("any_time") => Some((back(DAY)?, "the last day")),
+        Class::Waste if asks_when => Some((back(DAY)?, "the last day")),
         Class::Threshold | Class::Value if asks_when => Some((back(DAY)?, "the last day")),
         Class::Count if reading.has("jobs") => Some((back(DAY * 2)?, "the last two days")),
         _ => Some((back(HOUR)?, "the last hour")),

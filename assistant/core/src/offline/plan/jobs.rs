@@ -57,7 +57,9 @@ fn on_node(stage: &Stage<'_>, arguments: Value, range: TimeRange, asked: AskedRa
 
 /// Whose jobs are asked for.
 fn users(stage: &Stage<'_>, scope: &Scope) -> Vec<String> {
-    let mut users = stage.reading.users.clone();
+    // `atlas-b's jobs` are those of a place.
+    let is_thing = |user: &String| scope.filters.iter().any(|(_, values)| values.contains(user));
+    let mut users: Vec<String> = stage.reading.users.iter().filter(|user| !is_thing(user)).cloned().collect();
     users.extend(scope.users.iter().filter(|user| !stage.reading.users.contains(user)).cloned());
     users
 }

@@ -169,8 +169,8 @@ fn narrowed(
     lexicon: &Lexicon,
     catalogue: &Catalogue,
 ) -> Vec<String> {
-    if ids.len() < 2 {
-        return ids.to_vec();
+    if let [only] = ids {
+        return vec![turned(only, typed, words, lexicon, catalogue)];
     }
     // `which node wrote the most to disk`
     let told = lexicon.stands_for.tells.iter().filter(|(word, _)| find(words, word).is_some());
@@ -215,6 +215,27 @@ fn narrowed(
         [first, ..] if serving || training => vec![first.clone()],
         _ => best,
     }
+}
+
+/// `who pushes the most over infiniband`: where a metric has two directions and its name says none, another word may.
+fn turned(id: &str, typed: &str, words: &[Word<'_>], lexicon: &Lexicon, catalogue: &Catalogue) -> String {
+    let typed = typed.to_lowercase();
+    let says =
+        ["receive", "transmit", "read", "writ", "rx", "tx", " in", " out", "_"].iter().any(|part| typed.contains(part));
+    let told = lexicon.stands_for.tells.iter().filter(|(word, _)| find(words, word).is_some()).map(|(_, part)| part);
+    for part in told.filter(|_| !says) {
+        let other = match part.as_str() {
+            "_transmit" => "_receive",
+            "_receive" => "_transmit",
+            "_written" => "_read",
+            _ => "_written",
+        };
+        let turned = id.replace(other, part);
+        if turned != id && catalogue.get(&turned).is_some() {
+            return turned;
+        }
+    }
+    id.to_owned()
 }
 
 /// A word written like a metric's name is one that was meant, if misspelt.

@@ -125,6 +125,10 @@ pub(super) fn named(words: &[Word<'_>], lexicon: &Lexicon) -> Named {
             let is_name = next.folded.chars().any(|c| c.is_ascii_digit()) || next.folded.contains(['-', '_', '.']);
             let plain = matches!(kind, "cluster" | "service" | "model")
                 && !is_filler(&next.folded)
+                // `is the cluster fine` names none.
+                && !lexicon.what.all_well.has(&next.folded)
+                && !lexicon.unwell.unwell.has(&next.folded)
+                && !lexicon.unwell.slow.has(&next.folded)
                 && (!lexicon.knows(&next.folded) || lexicon.names.common.has(&next.folded) || next.folded == "chat");
             let fits = match kind {
                 "gpu" | "rank" => is_index,
@@ -346,7 +350,29 @@ pub(super) fn ranked(words: &[Word<'_>], lexicon: &Lexicon) -> Vec<&'static str>
             &["service"],
         ),
     ];
-    let said = dims.iter().find(|(phrases, _)| any(words, phrases)).map(|(_, dims)| dims.to_vec());
+    // `jobs by GPU memory`: the GPU is part of the metric.
+    let measures = [
+        "memory",
+        "temperature",
+        "temperatures",
+        "utilization",
+        "power",
+        "clock",
+        "load",
+        "usage",
+        "hours",
+        "count",
+        "energy",
+        "util",
+    ];
+    let of_metric = |phrase: &str| {
+        let next = find(words, phrase).and_then(|place| words.get(place + length(phrase)));
+        let by = phrase.starts_with("by ") || phrase.starts_with("per ") || phrase.starts_with("each ");
+        by && next.is_some_and(|word| measures.contains(&word.folded.as_str()))
+    };
+    let stands = |phrase: &&str| find(words, phrase).is_some() && !of_metric(phrase);
+    let said =
+        dims.iter().find(|(phrases, _)| phrases.iter().any(|phrase| stands(&phrase))).map(|(_, dims)| dims.to_vec());
     said.or_else(|| ranked_one(words, lexicon)).unwrap_or_default()
 }
 

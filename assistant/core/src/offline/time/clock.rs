@@ -28,6 +28,8 @@ pub(super) fn clock_at(words: &[Word<'_>], place: usize, bare: bool) -> Option<C
     };
     match word {
         "noon" | "midday" => return whole(12, 0, 1, true).map(|clock| Clock { hour_only: false, ..clock }),
+        "breakfast" => return whole(8, 0, 1, true).map(|clock| Clock { hour_only: false, ..clock }),
+        "lunch" | "lunchtime" => return whole(12, 0, 1, true).map(|clock| Clock { hour_only: false, ..clock }),
         "midnight" => return whole(0, 0, 1, true).map(|clock| Clock { hour_only: false, ..clock }),
         _ => {}
     }

@@ -32,6 +32,10 @@ impl Reader<'_> {
             let evening = if tonight { today } else { today.yesterday().ok()? };
             return self.part(evening, 20, evening.tomorrow().ok()?, 6, before + words);
         }
+        let small = ["the wee hours", "the small hours", "wee hours", "small hours", "the early hours", "early hours"];
+        if let Some(words) = self.phrase(lead, &small) {
+            return self.part(today, 0, today, 6, before + words);
+        }
         let (day, words) = if at(self.words, lead, "this") {
             (today, 1)
         } else if let Some(found) = day_at(self.words, lead, today) {

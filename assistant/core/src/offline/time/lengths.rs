@@ -15,6 +15,7 @@ fn unit_span(amount: f64, unit: &str) -> Option<Span> {
         "m" | "min" | "mins" | "minute" | "minutes" => 60.0,
         "h" | "hr" | "hrs" | "hour" | "hours" => 3600.0,
         // Days and weeks as the asker's calendar counts them: 23 or 25 hours when the clocks change.
+        "fortnight" | "fortnights" if amount.fract() == 0.0 => return Span::new().try_weeks(whole(amount * 2.0)?).ok(),
         "d" | "day" | "days" if amount.fract() == 0.0 => return Span::new().try_days(whole(amount)?).ok(),
         "w" | "wk" | "week" | "weeks" if amount.fract() == 0.0 => return Span::new().try_weeks(whole(amount)?).ok(),
         "d" | "day" | "days" => 86_400.0,

@@ -155,7 +155,7 @@ impl Reader<'_> {
         }
         let unit = self.words.get(place + lead)?.folded.as_str();
         let span = match unit {
-            "second" | "minute" | "hour" | "day" | "week" => {
+            "second" | "minute" | "hour" | "day" | "week" | "fortnight" => {
                 length_at(
                     &[
                         Word { typed: "", folded: "1".to_owned(), mended: false, ends: false },

@@ -290,6 +290,13 @@ impl Reader<'_> {
         {
             return Some(made(self.now.checked_sub(span).ok()?, words + 1, None));
         }
+        // `since 3 days`: so long until now.
+        let counted = length_at(self.words, start).filter(|_| at(self.words, place, "since") && about == 0);
+        if let Some((span, words)) = counted
+            && self.words.get(start).is_some_and(|word| word.folded.starts_with(|c: char| c.is_ascii_digit()))
+        {
+            return Some(made(self.now.checked_sub(span).ok()?, words, None));
+        }
         // `since 7`: of an hour that a dial shows twice a day, the later one that has passed.
         let next_is_half =
             self.words.get(start + 1).is_some_and(|w| matches!(w.folded.as_str(), "am" | "pm" | "o'clock"));
