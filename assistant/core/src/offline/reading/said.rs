@@ -372,7 +372,7 @@ pub(super) fn ranked(words: &[Word<'_>], lexicon: &Lexicon) -> Vec<&'static str>
     };
     let stands = |phrase: &&str| find(words, phrase).is_some() && !of_metric(phrase);
     let said =
-        dims.iter().find(|(phrases, _)| phrases.iter().any(|phrase| stands(&phrase))).map(|(_, dims)| dims.to_vec());
+        dims.iter().find(|(phrases, _)| phrases.iter().any(|phrase| stands(phrase))).map(|(_, dims)| dims.to_vec());
     said.or_else(|| ranked_one(words, lexicon)).unwrap_or_default()
 }
 

@@ -53,7 +53,7 @@ impl Reader<'_> {
             (_, Some(words)) => (words, BUT),
             _ => (0, &["to", "until", "till", "-"]),
         };
-        if let Some(meaning) = self.from_whole(place, place_of + lead, TO).filter(|_| lead > 0 && day.is_none()) {
+        if let Some(meaning) = self.begun_whole(place, place_of + lead, TO).filter(|_| lead > 0 && day.is_none()) {
             return Some(meaning);
         }
         let mut first = match self.point(place_of + lead, day, lead > 0) {
@@ -96,7 +96,7 @@ impl Reader<'_> {
     }
 
     /// `from the weekend until now`, `from last night to 9:00`: what begins is a stretch of time.
-    fn from_whole(&self, place: usize, start: usize, joiners: &[&str]) -> Option<Meaning> {
+    fn begun_whole(&self, place: usize, start: usize, joiners: &[&str]) -> Option<Meaning> {
         let whole = self.day_part(start).or_else(|| {
             self.whole_day(start)
                 .filter(|_| self.phrase(start, &["the weekend", "this week", "weekend", "last weekend"]).is_some())
