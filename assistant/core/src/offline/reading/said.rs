@@ -371,8 +371,7 @@ pub(super) fn ranked(words: &[Word<'_>], lexicon: &Lexicon) -> Vec<&'static str>
         by && next.is_some_and(|word| measures.contains(&word.folded.as_str()))
     };
     let stands = |phrase: &&str| find(words, phrase).is_some() && !of_metric(phrase);
-    let said =
-        dims.iter().find(|(phrases, _)| phrases.iter().any(|phrase| stands(phrase))).map(|(_, dims)| dims.to_vec());
+    let said = dims.iter().find(|(phrases, _)| phrases.iter().any(stands)).map(|(_, dims)| dims.to_vec());
     said.or_else(|| ranked_one(words, lexicon)).unwrap_or_default()
 }
 
