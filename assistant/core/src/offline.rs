@@ -34,6 +34,8 @@ mod phrasing_tests;
 mod reading_tests;
 #[cfg(test)]
 mod time_tests;
+#[cfg(test)]
+mod wording_tests;
 
 use std::sync::Arc;
 
@@ -83,7 +85,7 @@ impl OfflinePlanner {
         let (zone, lexicon) = (zone(ask)?, self.words.now());
         let reading = match follow::read(ask, &lexicon, &self.catalogue, &zone) {
             Ok(reading) => reading,
-            Err(fault) => return Ok(Turn::Draft(Box::new(draft::time_fault(&ask.text, &fault)))),
+            Err(fault) => return Ok(Turn::Draft(Box::new(unread(ask, &lexicon, &fault)))),
         };
         let shown = reading.zone.clone().unwrap_or(zone);
         let stage = plan::Stage {
@@ -96,6 +98,15 @@ impl OfflinePlanner {
         };
         Ok(plan::next(&stage))
     }
+}
+
+/// What is said where a time has no meaning; `the weather tomorrow` is refused for what it is about.
+fn unread(ask: &Ask, lexicon: &lexicon::Lexicon, fault: &time::TimeFault) -> crate::ports::Draft {
+    let words = words::normalised(&ask.text, lexicon);
+    if lexicon.refused.off_topic.any(&words) && !lexicon.meaning.field.any(&words) {
+        return draft::cannot_yet();
+    }
+    draft::time_fault(&ask.text, fault)
 }
 
 fn zone(ask: &Ask) -> Result<TimeZone, PlannerError> {

@@ -16,6 +16,8 @@ pub(super) enum Lies {
     Before(Span),
     /// So long after it.
     After(Span),
+    /// From so long before it until so long after it.
+    Between(Span, Span),
     /// About then.
     Around,
 }
@@ -45,9 +47,79 @@ const MAX_TOLD: usize = 6;
 /// The anchor of a question.
 pub(super) fn anchor(words: &[Word<'_>], lexicon: &Lexicon) -> Option<Anchor> {
     (0..words.len()).find_map(|place| {
-        both(words, place, lexicon)
+        first_of_it(words, place)
+            .or_else(|| either_side(words, place, lexicon))
+            .or_else(|| both(words, place, lexicon))
             .or_else(|| lead(words, place).and_then(|(lies, used)| named(words, place, used, lies, lexicon)))
     })
+}
+
+/// `in its first 3 hours`, `the first 20 minutes of the run`: told by the start of the job.
+fn first_of_it(words: &[Word<'_>], place: usize) -> Option<Anchor> {
+    let its = ["in its first", "during its first", "over its first", "its first", "in the first", "the first"]
+        .into_iter()
+        .find(|lead| at(words, place, lead))?;
+    let lead = length(its);
+    let (span, used) = length_at(words, place + lead)?;
+    let mut end = place + lead + used;
+    if !its.contains("its") {
+        let of = ["of the job", "of the run", "of the training", "of training", "of it", "after it started"]
+            .into_iter()
+            .find(|of| at(words, end, of));
+        let of_id = at(words, end, "of")
+            && words.get(end + 1).is_some_and(|word| {
+                word.folded.len() > 1 && word.folded.trim_start_matches('j').bytes().all(|b| b.is_ascii_digit())
+            });
+        match of {
+            Some(of) => end += length(of),
+            None if of_id => {}
+            None => return None,
+        }
+    }
+    let typed: Vec<&str> = words.iter().skip(place).take(end - place).map(|word| word.typed).collect();
+    Some(Anchor {
+        kind: Some("start".to_owned()),
+        words: Vec::new(),
+        lies: Lies::After(span),
+        both_sides: false,
+        first: place,
+        length: end - place,
+        typed: typed.join(" "),
+    })
+}
+
+/// `from half an hour before the alert to half an hour after it`, `20 minutes around the deploy`.
+fn either_side(words: &[Word<'_>], place: usize, lexicon: &Lexicon) -> Option<Anchor> {
+    let from = ["from", "between", "in the", "the", "within"]
+        .into_iter()
+        .find(|lead| at(words, place, lead))
+        .map_or(0, length);
+    let (before, used) = length_at(words, place + from)?;
+    let joint = place + from + used;
+    let around = ["on either side of", "either side of", "around", "of", "before and after"]
+        .into_iter()
+        .find(|phrase| at(words, joint, phrase) && (*phrase != "of" || at(words, place, "within")));
+    if let Some(around) = around {
+        let lies = Lies::Between(before, before);
+        return named(words, place, joint + length(around) - place, lies, lexicon);
+    }
+    if !at(words, joint, "before") {
+        return None;
+    }
+    let found = named(words, place, joint + 1 - place, Lies::Before(before), lexicon)?;
+    let end = place + found.length;
+    let to = ["up to", "to", "until", "till", "and"].into_iter().find(|to| at(words, end, to)).map(length)?;
+    let (after, more) = length_at(words, end + to)?;
+    let mut end = end + to + more;
+    if !["after", "afterwards", "later", "past"].iter().any(|word| at(words, end, word)) {
+        return None;
+    }
+    end += 1;
+    if ["it", "that", "this"].iter().any(|word| at(words, end, word)) {
+        end += 1;
+    }
+    let typed: Vec<&str> = words.iter().skip(place).take(end - place).map(|word| word.typed).collect();
+    Some(Anchor { lies: Lies::Between(before, after), length: end - place, typed: typed.join(" "), ..found })
 }
 
 /// What stands before the event.
@@ -165,6 +237,27 @@ fn named(words: &[Word<'_>], place: usize, used: usize, lies: Lies, lexicon: &Le
         "its start",
         "launch",
         "it launched",
+        "it was kicked off",
+        "it got kicked off",
+        "it kicked off",
+        "it was launched",
+        "it was submitted",
+        "it got started",
+        "it got going",
+        "it has been running",
+        "it is running",
+        "it runs",
+        "its launch",
+        "its beginning",
+        "kick-off",
+        "kickoff",
+        "the launch",
+        "the job began",
+        "the run began",
+        "the training started",
+        "the training began",
+        "training started",
+        "day one of the run",
     ] {
         if at(words, start, phrase) {
             return made(Some("start"), Vec::new(), start + length(phrase));
@@ -196,6 +289,37 @@ fn named(words: &[Word<'_>], place: usize, used: usize, lies: Lies, lexicon: &Le
     None
 }
 
+/// `the same half hour`, `same three hours`, `the same stretch`.
+fn same_stretch(words: &[Word<'_>], place: usize) -> Option<usize> {
+    let lead = ["the same", "same", "those same", "these same", "the very same"]
+        .into_iter()
+        .find(|lead| at(words, place, lead))?;
+    let stretch = [
+        "hour",
+        "hours",
+        "minutes",
+        "half",
+        "stretch",
+        "slot",
+        "span",
+        "interval",
+        "time",
+        "morning",
+        "night",
+        "evening",
+        "afternoon",
+        "part",
+        "clock",
+    ];
+    let is_part = |word: &Word<'_>| {
+        stretch.contains(&word.folded.as_str())
+            || super::words::number_word(&word.folded).is_some()
+            || word.folded.bytes().all(|b| b.is_ascii_digit())
+    };
+    let more = words.iter().skip(place + length(lead)).take(3).take_while(|word| is_part(word)).count();
+    (more > 0).then_some(length(lead) + more)
+}
+
 /// `the same time yesterday`, `this time last week`: how far back, and its words.
 pub(super) fn shifted(words: &[Word<'_>]) -> Option<(Span, usize, usize)> {
     (0..words.len()).find_map(|place| {
@@ -216,7 +340,8 @@ pub(super) fn shifted(words: &[Word<'_>]) -> Option<(Span, usize, usize)> {
         .into_iter()
         .filter(|lead| at(words, place, lead))
         .map(length)
-        .max()?;
+        .max()
+        .or_else(|| same_stretch(words, place))?;
         let next = place + lead;
         let next = if at(words, next, "on") || at(words, next, "of") { next + 1 } else { next };
         let days = [
@@ -234,8 +359,14 @@ pub(super) fn shifted(words: &[Word<'_>]) -> Option<(Span, usize, usize)> {
             ("the week before", 7),
             ("a week earlier", 7),
         ];
-        let (phrase, days) =
-            days.into_iter().filter(|(phrase, _)| at(words, next, phrase)).max_by_key(|(phrase, _)| length(phrase))?;
-        Some((days.days(), place, next + length(phrase) - place))
+        let day =
+            days.into_iter().filter(|(phrase, _)| at(words, next, phrase)).max_by_key(|(phrase, _)| length(phrase));
+        if let Some((phrase, days)) = day {
+            return Some((days.days(), place, next + length(phrase) - place));
+        }
+        // `the same hour 24h ago`
+        let (back, used) = length_at(words, next)?;
+        let ago = ["ago", "earlier", "before", "back"].iter().any(|word| at(words, next + used, word));
+        ago.then_some((back, place, next + used + 1 - place))
     })
 }

@@ -109,7 +109,8 @@ pub(super) type Features<'a> = BTreeSet<&'a str>;
 /// The word lists that stand in a question, by name; with `^` behind the name where the question begins with one.
 pub(super) fn of_words(words: &[Word<'_>], lexicon: &Lexicon) -> Features<'static> {
     // The few lists that rules ask for at the beginning.
-    const BEGINNINGS: [(&str, &str); 7] = [
+    const BEGINNINGS: [(&str, &str); 8] = [
+        ("off_topic", "off_topic^"),
         ("asks", "asks^"),
         ("shows", "shows^"),
         ("writes", "writes^"),
@@ -122,7 +123,8 @@ pub(super) fn of_words(words: &[Word<'_>], lexicon: &Lexicon) -> Features<'stati
     let said = words.get(start..).unwrap_or_default();
     let mut features = Features::new();
     for (name, list) in lexicon.lists() {
-        if list.any(words) {
+        // `ok, and yesterday?` asks of nothing whether it is ok.
+        if list.any(if name == "all_well" { said } else { words }) {
             features.insert(name);
         }
         if let Some((_, begin)) = BEGINNINGS.iter().find(|(list, _)| *list == name)

@@ -18,6 +18,8 @@ pub(super) struct Mention {
     pub(super) written: bool,
     /// Whether it was named in an earlier question.
     pub(super) inherited: bool,
+    /// Whether it is left out: `all nodes except n05`.
+    pub(super) excluded: bool,
 }
 
 /// Kinds that go with a number as their name, and with a name.
@@ -54,11 +56,37 @@ pub(super) fn mentions(words: &[Word<'_>], times: &[TimeMention], lexicon: &Lexi
         let free =
             !used.get(place).copied().unwrap_or(true) && !in_time(place) && !taken.get(place).copied().unwrap_or(false);
         if free && let Some(written) = like_a_name(word, place, lexicon) {
-            found.push(Mention { kind: None, name: word.typed.to_owned(), place, written, inherited: false });
+            found.push(Mention {
+                kind: None,
+                name: word.typed.to_owned(),
+                place,
+                written,
+                inherited: false,
+                excluded: false,
+            });
         }
     }
     found.sort_by_key(|mention| mention.place);
+    leave_out(&mut found, words, lexicon);
     found
+}
+
+/// `apart from n05 and n06`: all that is named behind the word, as far as nothing but names and `and` stand there.
+fn leave_out(found: &mut [Mention], words: &[Word<'_>], lexicon: &Lexicon) {
+    let Some((place, used)) = lexicon.what.excepts.find(words) else { return };
+    let mut next = place + used;
+    while let Some(word) = words.get(next) {
+        let joins = matches!(
+            word.folded.as_str(),
+            "and" | "or" | "the" | "of" | "from" | "on" | "node" | "job" | "user" | "nodes" | "jobs" | "cluster"
+        );
+        match found.iter_mut().find(|mention| mention.place == next) {
+            Some(mention) => mention.excluded = true,
+            None if joins => {}
+            None => return,
+        }
+        next += 1;
+    }
 }
 
 /// What is named by the words that begin there, and how many words that takes.
@@ -70,6 +98,7 @@ fn at_place(words: &[Word<'_>], place: usize, lexicon: &Lexicon) -> Vec<(Mention
         place: at,
         written: true,
         inherited: false,
+        excluded: false,
     };
     // `n07/g3`, `n07:3`
     if let Some((node, gpu)) = word.folded.split_once(['/', ':'])
@@ -115,7 +144,9 @@ fn at_place(words: &[Word<'_>], place: usize, lexicon: &Lexicon) -> Vec<(Mention
                 && !is_function(&named.folded);
             let glued_next = glued(&named.folded).is_some_and(|(other, _)| other != kind);
             if kind != "gpu" && kind != "rank" && !glued_next && (is_name || plain) {
-                all.push((made(Some(kind), named.typed, next), next + 1 - place));
+                // `empty nodes atlas-b`: several of a kind have not that one name.
+                let kind = (!plural).then_some(kind);
+                all.push((made(kind, named.typed, next), next + 1 - place));
             }
         }
     }
@@ -174,6 +205,9 @@ fn like_a_name(word: &Word<'_>, place: usize, lexicon: &Lexicon) -> Option<bool>
     if word.mended || lexicon.names.like_names.has(&word.folded) {
         return None;
     }
+    if is_plain_compound(&word.folded) {
+        return None;
+    }
     let joined = word.typed.contains(['-', '_', ':', '/', '.']) && letters().next().is_some();
     let mixed = word.typed.chars().any(|c| c.is_ascii_digit()) && letters().next().is_some();
     let is_amount = word.typed.starts_with(|c: char| c.is_ascii_digit() || matches!(c, '<' | '>'))
@@ -192,6 +226,21 @@ fn like_a_name(word: &Word<'_>, place: usize, lexicon: &Lexicon) -> Option<bool>
         (false, true) => Some(false),
         (false, false) => None,
     }
+}
+
+/// `longest-running`, `once-over`, `non-training`: words that are joined in plain English, and name nothing.
+pub(super) fn is_plain_compound(folded: &str) -> bool {
+    const BEGINNINGS: [&str; 44] = [
+        "longest", "most", "least", "half", "once", "well", "low", "high", "long", "short", "non", "re", "pre", "self",
+        "over", "under", "single", "double", "per", "on", "off", "up", "down", "in", "out", "so", "all", "any", "best",
+        "worst", "ever", "never", "much", "more", "less", "mid", "early", "late", "day", "hour", "week", "minute",
+        "right", "left",
+    ];
+    const ENDINGS: [&str; 12] =
+        ["ish", "hungry", "heavy", "wise", "bound", "wide", "based", "related", "only", "free", "long", "over"];
+    let Some((first, last)) = folded.split_once('-') else { return false };
+    let letters = folded.chars().all(|c| c.is_ascii_lowercase() || c == '-');
+    letters && (BEGINNINGS.contains(&first) || ENDINGS.contains(&last))
 }
 
 /// Whether somebody's own things are asked for: `my jobs`.

@@ -17,6 +17,13 @@ pub(super) fn features(
     lexicon: &Lexicon,
 ) -> Features<'static> {
     let mut features = of_words(words, lexicon);
+    // The alert of `in the hour after the alert` tells a time, and none is asked for.
+    if let Some(anchor) = reading.anchor.as_ref().filter(|anchor| anchor.kind.as_deref() != Some("start")) {
+        let (before, behind) = (words.get(..anchor.first), words.get(anchor.first + anchor.length..));
+        if !before.into_iter().chain(behind).any(|part| lexicon.what.events.any(part)) {
+            features.remove("events");
+        }
+    }
     let mut add = |name: &'static str, holds: bool| {
         if holds {
             features.insert(name);
@@ -26,7 +33,9 @@ pub(super) fn features(
     let written_metric = words.iter().any(|w| w.folded.contains('_') || w.folded.contains(':')) && has_metric;
     let names = |kinds: &[&str]| reading.named.iter().any(|(kind, _)| kinds.contains(kind));
     let joined = reading.subject.as_deref().is_some_and(subject::is_joined_name);
-    let symptom = subject::is_symptom(words, lexicon);
+    // `ok, and the night before?` says of nothing that it is ok.
+    let said = words.get(super::classify::begins(words, lexicon)..).unwrap_or_default();
+    let symptom = subject::is_symptom(said, lexicon);
     let ranks_by = lexicon.stands_for.ranks_by.keys().any(|word| find(words, word).is_some());
     let ranks = (lexicon.what.most.any(words) || lexicon.what.least.any(words) || ranked_first(words))
         && !(joined && lexicon.unwell.seeks.any(words) && !has_metric);
@@ -35,13 +44,31 @@ pub(super) fn features(
     add("near_metric", matches!(reading.metric, MetricMention::None { typed: Some(_), .. }));
     add("limit", !reading.limits.is_empty());
     add("limit_on_other", reading.limits.iter().any(|limit| is_of_things(limit, words)));
+    let moved = lexicon.unwell.moved.any(words) || lexicon.what.went.any(words);
+    let of_pace = |list: &super::lexicon::Phrases| match &reading.metric {
+        MetricMention::One(id) => list.has(id),
+        MetricMention::Several { candidates, .. } => candidates.iter().any(|id| list.has(id)),
+        MetricMention::None { .. } => false,
+    };
     // `which gpu's clock stays low in J204`
     let picks = has_metric
         && !reading.ranked.is_empty()
         && reading.limits.is_empty()
         && any(words, &["which"])
         && any(words, &["low", "lower", "high", "higher", "hot", "hotter", "cold", "cooler"]);
-    let ranks = ranks || picks;
+    // `the SM clock, GPU by GPU: who is the laggard`; of the pace of a job a cause is asked for.
+    let straggles = any(words, &["laggard", "straggler", "black sheep", "weakest link", "odd one"]);
+    let told_apart = straggles && has_metric && !of_pace(&lexicon.unwell.pace_job);
+    let ranks = ranks || picks || told_apart;
+    let of_use = |id: &String| {
+        matches!(id.as_str(), "gpu_utilization" | "sm_active" | "tensor_active" | "graphics_engine_active")
+    };
+    let metrics = match &reading.metric {
+        MetricMention::One(id) => std::slice::from_ref(id),
+        MetricMention::Several { candidates, .. } => candidates.as_slice(),
+        MetricMention::None { .. } => &[],
+    };
+    add("ranks_other", ranks && has_metric && !metrics.iter().chain(&reading.also).any(of_use));
     add("ranks", ranks || ranks_by);
     add("ranks_by_word", ranks_by && !lexicon.what.compare.any(words));
     add("ranks_metric", ranks_by || (ranks && has_metric));
@@ -57,7 +84,9 @@ pub(super) fn features(
     add("since_event", reading.anchor.as_ref().is_some_and(|anchor| anchor.both_sides));
     add("same_time", reading.shifted.is_some());
     add("either_side", either_side(words, reading, lexicon));
-    add("either_or", reading.sides().is_some() && any(words, &["or", "vs", "versus", "against", "than"]));
+    // `n16 or n17, which of them`, `chat and code, who has more`; `which GPUs of n03 and n04` are ranked.
+    let which_of = any(words, &["who", "which"]) && reading.ranked.is_empty() && reading.kind_many.is_none();
+    add("either_or", reading.sides().is_some() && (lexicon.what.held_against.any(words) || which_of));
     add("says_line", lexicon.stands_for.lines.keys().any(|said| find(words, said).is_some()));
     add("ages", reading.age.is_some());
     add("metrics_asked", metrics_asked(words, reading, lexicon));
@@ -79,8 +108,10 @@ pub(super) fn features(
     add("about_anything", about == Some(Subject::Anything));
     add("about_nothing", about.is_none());
     add("joined_name", joined);
+    add("pace_job_moved", moved && of_pace(&lexicon.unwell.pace_job));
+    add("pace_service_moved", moved && of_pace(&lexicon.unwell.pace_service));
     add("symptom", symptom);
-    add("is_unwell", subject::is_unwell(words, lexicon));
+    add("is_unwell", subject::is_unwell(said, lexicon));
     add("commands", commands(words, lexicon));
     add(
         "meaning",
@@ -94,6 +125,7 @@ pub(super) fn features(
                 is_named: reading.job.is_some()
                     || reading.mentions.iter().any(|mention| mention.kind.is_some() || mention.written),
                 has_time: !reading.times.is_empty(),
+                has_moved: moved && (of_pace(&lexicon.unwell.pace_job) || of_pace(&lexicon.unwell.pace_service)),
             },
         ),
     );
@@ -138,6 +170,7 @@ pub(super) fn features(
             && lexicon.what.logs.any(words),
     );
     add("plain_value", plain_value(words, lexicon, has_metric));
+    add("aggregates", reading.aggregation.is_some());
     add("causal", any(words, &["why", "what caused", "root cause", "reason"]));
     features
 }
@@ -145,8 +178,13 @@ pub(super) fn features(
 /// `before 15:30 with after`, `since 14:00 against before it`: both sides of one instant.
 fn either_side(words: &[Word<'_>], reading: &Reading, lexicon: &Lexicon) -> bool {
     let [only] = reading.times.as_slice() else { return false };
-    let of_instant = matches!(only.moment, Moment::Since(_) | Moment::Until(_));
     let both = any(words, &["before and after", "before or after", "before vs after", "before versus after"]);
+    let of_instant = match only.moment {
+        Moment::Since(_) | Moment::Until(_) => true,
+        // `we moved it at 21:40, before and after please`
+        Moment::Instant(_) => both,
+        Moment::Window | Moment::Now => false,
+    };
     let held = both || lexicon.what.compare.any(words);
     of_instant && held && any(words, &["before"]) && any(words, &["after", "since", "from"])
 }
@@ -186,24 +224,6 @@ fn is_of_things(limit: &Limit, words: &[Word<'_>]) -> bool {
     limit.unit.is_empty() && matches!(behind, Some("gpus" | "gpu" | "nodes" | "hours" | "days" | "times" | "jobs"))
 }
 
-/// What may stand before a command.
-const LEADS: [&str; 15] = [
-    "can you",
-    "could you",
-    "please",
-    "i want you to",
-    "i need you to",
-    "go ahead and",
-    "just",
-    "you should",
-    "make sure to",
-    "let's",
-    "lets",
-    "we need to",
-    "go and",
-    "i'd like you to",
-    "would you",
-];
 /// Words that are a command before a thing, and a noun before these: `power of n18`, `increase in memory`.
 const OF_A_NOUN: &[&str] = &[
     "of",
@@ -225,6 +245,11 @@ const OF_A_NOUN: &[&str] = &[
     "yesterday",
     "rate",
 ];
+/// Behind these any such word is a noun: `deploy history`, `drain events`.
+const OF_RECORDS: &[&str] = &[
+    "history", "events", "event", "log", "logs", "list", "notes", "status", "count", "counts", "times", "errors",
+    "rates", "windows",
+];
 const NOUNS: &[&str] = &[
     "power", "run", "increase", "change", "start", "throttle", "update", "move", "free", "scale", "reset", "restart",
     "stop", "lock", "turn",
@@ -233,21 +258,32 @@ const NOUNS: &[&str] = &[
 const SELDOM_COMMANDS: &[&str] = &["power", "free", "run", "throttle", "turn", "lock"];
 const COMMANDED: &[&str] = &["off", "on", "down", "cycle", "up", "this", "the", "job", "node", "gpu", "clocks", "it"];
 
-/// A word that changes the world stands where the command does: at the beginning, or behind `can you` and the like.
+/// A word that changes the world stands where the command does: at the beginning, or behind `can you` and the like, wherever that stands
+/// (`n14 lost a GPU, so could you go ahead and reboot it`).
 fn commands(words: &[Word<'_>], lexicon: &Lexicon) -> bool {
     let start = super::classify::begins(words, lexicon);
-    let said = words.get(start..).unwrap_or_default();
-    let lead = LEADS.into_iter().filter(|lead| at(said, 0, lead)).map(super::words::length).max().unwrap_or(0);
+    let inside = (start + 1..words.len()).filter(|place| lexicon.what.begs.at(words, *place).is_some());
+    let asks = lexicon.what.asks.begin(words.get(start..).unwrap_or_default());
+    std::iter::once(start).filter(|_| !asks).chain(inside).any(|place| commands_at(words, place, lexicon))
+}
+
+/// Whether a command stands there, behind any number of words that ask for one.
+fn commands_at(words: &[Word<'_>], place: usize, lexicon: &Lexicon) -> bool {
+    let said = words.get(place..).unwrap_or_default();
+    let mut lead = 0;
+    while let Some(length) = lexicon.what.command_leads.at(said, lead).or_else(|| lexicon.what.begs.at(said, lead)) {
+        lead += length;
+    }
     let (Some(verb), Some(next)) = (said.get(lead), said.get(lead + 1)) else { return false };
     let (verb, next) = (verb.folded.as_str(), next.folded.as_str());
-    let noun = NOUNS.contains(&verb) && OF_A_NOUN.contains(&next);
+    let noun = NOUNS.contains(&verb) && OF_A_NOUN.contains(&next) || OF_RECORDS.contains(&next);
     // `power this morning`
     let of_time = next == "this"
         && said.get(lead + 2).is_some_and(|word| {
             matches!(word.folded.as_str(), "morning" | "afternoon" | "evening" | "week" | "month" | "weekend" | "hour")
         });
     let seldom = of_time || SELDOM_COMMANDS.contains(&verb) && !COMMANDED.contains(&next);
-    lexicon.what.writes.has(verb) && !noun && !seldom && !lexicon.what.asks.begin(said)
+    lexicon.what.writes.has(verb) && !noun && !seldom
 }
 
 /// Jobs are asked for, not what is wrong with one: a plural, or a question about who runs what.

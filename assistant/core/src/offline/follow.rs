@@ -83,6 +83,9 @@ fn merged(
     if !goes_on(&own, words, lexicon) {
         return own;
     }
+    // `now the p99 instead`: the word leads on, and names no time.
+    let mut own = own;
+    own.times.retain(|time| !(time.first == 0 && time.length == 1 && time.moment == super::time::Moment::Now));
     let mut whole = own.clone();
     whole.mentions = mentions(base, of, &own, words, lexicon);
     let replaced = |kind: &str| own.mentions.iter().any(|mention| mention.kind == Some(kind));
@@ -104,6 +107,10 @@ fn merged(
     if whole.users.is_empty() && !replaced("job") {
         whole.users.clone_from(&base.users);
     }
+    let persons = whole.mentions.iter().filter(|mention| mention.kind == Some("user") && mention.inherited);
+    if whole.users.is_empty() {
+        whole.users = persons.map(|mention| mention.name.clone()).collect();
+    }
     whole.class = class(base, &own, &whole, words, lexicon);
     let same = whole.class == base.class;
     if matches!(own.metric, MetricMention::None { .. }) {
@@ -112,10 +119,19 @@ fn merged(
     }
     if own.times.is_empty() && own.anchor.is_none() {
         whole.anchor.clone_from(&base.anchor);
-        whole.times = if own.and_before { earlier(base, words, zone) } else { base.times.clone() };
-        whole.and_before = base.and_before && !own.and_before;
+        // `the same window an hour earlier` says itself how far back it lies.
+        let compares = whole.class == Class::Compare;
+        let before = own.and_before && own.shifted.is_none() && !compares;
+        whole.times = if before { earlier(base, words, zone) } else { base.times.clone() };
+        // `compare that with the 12 hours before`: both windows are meant.
+        whole.and_before =
+            if compares { own.and_before || base.and_before } else { base.and_before && !own.and_before };
     }
-    whole.count = own.count.or(base.count.filter(|_| same));
+    // `make it 10`
+    let more = words.iter().find_map(|word| word.folded.parse::<u32>().ok()).filter(|n| (1..=100).contains(n));
+    let bare = own.times.is_empty() && own.limits.is_empty() && own.mentions.is_empty();
+    let made = more.filter(|_| bare && whole.class == Class::TopK);
+    whole.count = own.count.or(made).or(base.count.filter(|_| same));
     if !(own.has("most") || own.has("least")) {
         whole.ascending = base.ascending;
     }
@@ -163,17 +179,19 @@ fn class(base: &Reading, own: &Reading, whole: &Reading, words: &[Word<'_>], lex
     if own.class != Class::Other && score >= EXPLICIT && !is_named_only {
         return own.class;
     }
-    if numbers(base.class)
-        && lexicon.what.compare.any(words)
-        && (own.times.len() + base.times.len() > 1 || own.and_before)
-    {
+    if numbers(base.class) && holds_against(base, own, words, lexicon) {
+        return Class::Compare;
+    }
+    let held = lexicon.what.compare.any(words);
+    if numbers(base.class) && held && (own.times.len() + base.times.len() > 1 || own.and_before) {
         return Class::Compare;
     }
     if base.class == Class::Value && (own.has("most") || own.has("least")) && own.aggregation.is_none() {
         return Class::TopK;
     }
     // `what is Xid 79?` … `where did we have one in the last 24 hours?`
-    if base.class == Class::Meaning && base.xid && !own.times.is_empty() {
+    let seen = super::words::any(words, &["did we", "do we", "have we", "any", "seen", "where", "when", "ours"]);
+    if base.class == Class::Meaning && base.xid && (!own.times.is_empty() || seen) {
         return Class::Logs;
     }
     base.class
@@ -206,16 +224,38 @@ fn mentions(base: &Reading, of: &Earlier, own: &Reading, words: &[Word<'_>], lex
     let asks_of_it = (refers(words, lexicon) && !plural) || lexicon.what.why.any(words);
     if all.is_empty() && base.job.is_none() && asks_of_it {
         all.extend(of.focus.iter().filter_map(|(kind, name)| {
-            let kind = ["node", "gpu", "job", "service", "model", "cluster", "rank"]
+            let kind = ["node", "gpu", "job", "service", "model", "cluster", "rank", "user"]
                 .into_iter()
                 .find(|known| known == kind)?;
-            Some(Mention { kind: Some(kind), name: name.clone(), place: 0, written: true, inherited: true })
+            Some(Mention {
+                kind: Some(kind),
+                name: name.clone(),
+                place: 0,
+                written: true,
+                inherited: true,
+                excluded: false,
+            })
         }));
     }
-    let replaces = |kind: &str| own.mentions.iter().any(|mention| mention.kind == Some(kind));
+    // `compare with n19`: beside the one that was asked about.
+    let held = holds_against(base, own, words, lexicon);
+    let replaces = |kind: &str| !held && own.mentions.iter().any(|mention| mention.kind == Some(kind));
     all.retain(|mention| mention.kind.is_none_or(|kind| !replaces(kind)));
     all.extend(own.mentions.iter().cloned());
     all
+}
+
+/// Whether a thing is to be held against the one of its kind that was asked about.
+fn holds_against(base: &Reading, own: &Reading, words: &[Word<'_>], lexicon: &Lexicon) -> bool {
+    let said = ["compare", "compared", "comparing", "vs", "versus", "against", "next to", "side by side"];
+    let kind = |reading: &Reading| {
+        let mut named = reading.mentions.iter().filter(|mention| mention.kind.is_some() || mention.written);
+        named.next().filter(|_| named.next().is_none()).map(|mention| mention.kind)
+    };
+    lexicon.what.compare.any(words)
+        && super::words::any(words, &said)
+        && own.times.is_empty()
+        && matches!((kind(base), kind(own)), (Some(one), Some(other)) if one == other)
 }
 
 /// All but what was talked about: the finest place goes, and what is left is told apart by it.

@@ -46,13 +46,14 @@ lists! {
     What {
         shows, most, least, compare, before, value, logs, xid, events, writes, yes_or_no, asks, why, how_many, when, how_long, idle, held,
         all_well, abilities, exists, finds, trend, each_side, polite, logs_in, owner, larger, longer, occurred, other_release, faults,
+        begs, command_leads, steps, excepts, held_against, newest, where_runs, went, runs_what, whole,
     }
     /// That something is not as it should be.
-    Unwell { slow, unwell, seeks, moved, shown, }
+    Unwell { slow, unwell, seeks, moved, shown, pace_job, pace_service, }
     /// What a question may be about.
     Names { like_names, service, places, leads, plain, job, jobs, people, mine, common, percentiles, }
     /// What something means.
-    Meaning { defines, means, how_can, what_to_do, field, of_something, }
+    Meaning { defines, means, how_can, what_to_do, field, of_something, explains, grave, }
     /// What is refused, and what is outside.
     Refused { secrets, others, orders, sql, off_topic, }
     /// What only an earlier question makes whole.
@@ -85,6 +86,10 @@ pub(super) struct StandsFor {
     pub(super) lines: BTreeMap<String, String>,
     /// Short forms.
     pub(super) short: BTreeMap<String, String>,
+    /// Words that tell one of several metrics, with what its id has in it.
+    pub(super) tells: BTreeMap<String, String>,
+    /// Steps of a series by what people call them, seconds.
+    pub(super) steps: BTreeMap<String, u32>,
 }
 
 /// All words.
@@ -181,7 +186,7 @@ impl Lexicon {
         let near = near.filter(|word| word.len() >= 4 && word.len().abs_diff(folded.len()) <= slips);
         let mut near: Vec<(usize, &str)> = near
             .map(|word| (strsim::osa_distance(folded, word), word.as_str()))
-            .filter(|(distance, _)| *distance <= slips)
+            .filter(|(distance, word)| *distance <= slips && (letters > 4 || !is_another_letter(folded, word)))
             .collect();
         near.sort_unstable();
         match near.as_slice() {
@@ -190,6 +195,16 @@ impl Lexicon {
             _ => None,
         }
     }
+}
+
+/// `cook` is no slip of `cool`: in a short word a letter is missed or exchanged with its neighbour, and seldom another one.
+fn is_another_letter(folded: &str, word: &str) -> bool {
+    let sorted = |text: &str| {
+        let mut bytes = text.as_bytes().to_vec();
+        bytes.sort_unstable();
+        bytes
+    };
+    folded.len() == word.len() && sorted(folded) != sorted(word)
 }
 
 fn file<T: DeserializeOwned>(file: &'static str, text: &str) -> Result<T, LexiconFault> {

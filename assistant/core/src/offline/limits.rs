@@ -37,6 +37,41 @@ pub(super) struct Age {
     pub(super) span: Span,
 }
 
+/// How finely a series is to be shown: `in 15 minute steps`, `every 10 minutes`, `hourly`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Step {
+    /// The first word of it.
+    pub(super) first: usize,
+    /// How many words it takes.
+    pub(super) length: usize,
+    /// The length of a step, seconds.
+    pub(super) seconds: u32,
+}
+
+/// The step that a question asks for.
+pub(super) fn step(words: &[Word<'_>], lexicon: &Lexicon) -> Option<Step> {
+    (0..words.len()).find_map(|place| {
+        let said = &lexicon.stands_for.steps;
+        let whole = said.iter().filter(|(phrase, _)| at(words, place, phrase)).max_by_key(|(phrase, _)| length(phrase));
+        if let Some((phrase, seconds)) = whole {
+            return Some(Step { first: place, length: length(phrase), seconds: *seconds });
+        }
+        let lead = ["in", "into", "with", "at", "using", "by", "as"].iter().any(|lead| at(words, place, lead));
+        let every = ["every", "each", "per"].iter().any(|lead| at(words, place, lead));
+        let first = place + usize::from(lead || every);
+        let first = if at(words, first, "a") { first + 1 } else { first };
+        let (seconds, used) = super::time::seconds_at(words, first)?;
+        let named = lexicon.what.steps.at(words, first + used);
+        let plural = words.get(first + used - 1).is_some_and(|word| word.folded.ends_with('s'));
+        // `every 10 minutes`; of `per second` a pace is meant.
+        if named.is_none() && !(every && plural && used > 1) {
+            return None;
+        }
+        let used = first + used + named.unwrap_or(0) - place;
+        Some(Step { first: place, length: used, seconds })
+    })
+}
+
 /// Words that speak of how long something has run.
 const RUNS: [&str; 14] = [
     "running", "runs", "run", "ran", "runtime", "older", "old", "age", "going", "lasting", "lasted", "lasts",
@@ -76,6 +111,38 @@ fn operator(name: &str) -> Option<&'static str> {
     ["gt", "ge", "lt", "le"].into_iter().find(|op| *op == name)
 }
 
+/// `between 500 and 650 watts`: both ends of a band. Without a unit behind it two numbers may be anything, a window of clock times first.
+pub(super) fn bands(words: &[Word<'_>]) -> Vec<Limit> {
+    let band = |place: usize| {
+        let (lead, joiners) = match words.get(place)?.folded.as_str() {
+            "between" => (1, ["and", "to"]),
+            "from" => (1, ["to", "up"]),
+            _ => return None,
+        };
+        let (low, low_unit, low_words) = amount_at(words, place + lead)?;
+        let joint = place + lead + low_words;
+        joiners.contains(&words.get(joint)?.folded.as_str()).then_some(())?;
+        let (high, unit, high_words) = amount_at(words, joint + 1)?;
+        let is_time = super::time::length_at(words, joint + 1).is_some();
+        if !UNITS.contains(&unit.as_str()) || is_time || low >= high {
+            return None;
+        }
+        let length = joint + 1 + high_words - place;
+        let typed: Vec<&str> = words.iter().skip(place).take(length).map(|word| word.typed).collect();
+        let low_unit = if low_unit.is_empty() { unit.clone() } else { low_unit };
+        let made = |op: &'static str, amount: f64, unit: String| Limit {
+            first: place,
+            length,
+            op,
+            amount,
+            unit,
+            typed: typed.join(" "),
+        };
+        Some([made("ge", low, low_unit), made("le", high, unit)])
+    };
+    (0..words.len()).filter_map(band).flatten().collect()
+}
+
 /// All limits of a question, in order; `more than 16 GPUs` is one too, and limits no metric.
 pub(super) fn limits(words: &[Word<'_>], lexicon: &Lexicon) -> Vec<Limit> {
     let mut found = Vec::new();
@@ -90,6 +157,26 @@ pub(super) fn limits(words: &[Word<'_>], lexicon: &Lexicon) -> Vec<Limit> {
         }
     }
     found
+}
+
+/// Whether a limit is one on how long something lasts: `more than 2 hours`.
+pub(super) fn lasts(words: &[Word<'_>], limit: &Limit) -> bool {
+    limit.unit.is_empty()
+        && words
+            .get(limit.first + limit.length)
+            .is_some_and(|word| matches!(word.folded.as_str(), "hour" | "hours" | "h" | "day" | "days"))
+}
+
+/// The window of the last so long.
+pub(super) fn lasting(
+    words: &[Word<'_>],
+    limit: &Limit,
+    as_of: jiff::Timestamp,
+    zone: &jiff::tz::TimeZone,
+) -> Option<sightline_model::TimeRange> {
+    let (span, _) = length_at(words, limit.first + limit.length - 1)?;
+    let from = as_of.to_zoned_datetime(zone.clone()).checked_sub(span).ok()?.timestamp();
+    sightline_model::TimeRange::new(from, as_of)
 }
 
 fn limit_at(words: &[Word<'_>], place: usize, lexicon: &Lexicon) -> Option<Limit> {
@@ -119,6 +206,11 @@ fn limit_at(words: &[Word<'_>], place: usize, lexicon: &Lexicon) -> Option<Limit
         }
         let (amount, unit, used) = amount_at(words, next)?;
         return made(op, amount, unit, next + used - place);
+    }
+    // `deeper than 100`, `fuller than 80 %`: any comparative; those for less stand in the list.
+    if word.folded.len() > 4 && word.folded.ends_with("er") && at(words, place + 1, "than") {
+        let (amount, unit, used) = amount_at(words, place + 2)?;
+        return made("gt", amount, unit, 2 + used);
     }
     // `85 C or more`, `90% or higher`
     let (amount, unit, used) = amount_at(words, place)?;
@@ -298,7 +390,8 @@ pub(super) fn in_unit(amount: f64, typed: &str, unit: Unit) -> Result<f64, ()> {
             "ghz" => Some(1e9),
             _ => None,
         },
-        Unit::Bytes => bytes(typed),
+        // What is counted in bytes is limited by its pace as well.
+        Unit::Bytes => bytes(typed).or_else(|| rate(typed)),
         Unit::Mebibytes => bytes(typed).map(|n| n / 1024.0_f64.powi(2)),
         Unit::Gibibytes => bytes(typed).map(|n| n / 1024.0_f64.powi(3)),
         Unit::BytesPerSecond => rate(typed),

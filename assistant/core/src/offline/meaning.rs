@@ -32,11 +32,13 @@ pub(super) struct Asked {
     pub(super) is_named: bool,
     /// Whether a time is.
     pub(super) has_time: bool,
+    /// Whether a measure of pace is said to have moved.
+    pub(super) has_moved: bool,
 }
 
 /// Whether the question is one about meaning.
 pub(super) fn asks(words: &[Word<'_>], lexicon: &Lexicon, asked: &Asked) -> bool {
-    let Asked { has_metric, has_two, has_job, is_named, has_time } = *asked;
+    let Asked { has_metric, has_two, has_job, is_named, has_time, has_moved } = *asked;
     let (meaning, start) = (&lexicon.meaning, super::classify::begins(words, lexicon));
     let said = words.get(start..).unwrap_or_default();
     let code = find(words, "xid").or_else(|| find(words, "sxid")).and_then(|place| words.get(place + 1));
@@ -50,7 +52,14 @@ pub(super) fn asks(words: &[Word<'_>], lexicon: &Lexicon, asked: &Asked) -> bool
     let begins = |phrases: &[&str]| phrases.iter().any(|phrase| at(said, 0, phrase));
     // "and what does it mean" asks the same as "what does it mean".
     // "TTFT of chat went through the roof, explain" asks for the cause.
-    let explains_own = has_job && words.last().is_some_and(|word| word.folded == "explain");
+    let explains_own = has_job
+        && (words.last().is_some_and(|word| word.folded == "explain") || lexicon.what.why.any(words) || has_moved);
+    // `somebody mentioned MFU, what is it`
+    let tail = words.get(words.len().saturating_sub(3)..).unwrap_or_default();
+    let asks_last = ["what is it", "what is that", "what are they", "what are those", "what is this"];
+    if asks_last.iter().any(|phrase| at(tail, 0, phrase)) && !is_named && !has_time && !has_job {
+        return true;
+    }
     if meaning.defines.any(words) && meaning.means.any(words) && !explains_own {
         return true;
     }
@@ -58,6 +67,24 @@ pub(super) fn asks(words: &[Word<'_>], lexicon: &Lexicon, asked: &Asked) -> bool
         return true;
     }
     if meaning.what_to_do.any(words) {
+        return true;
+    }
+    // `never heard of row remapping`, `MFU, eli5`: of nothing that runs here.
+    if meaning.explains.any(words) && !is_named && !has_time {
+        return true;
+    }
+    // `what is an XID anyway?`, wherever it stands.
+    let what_a = ["what is a", "what is an", "what are"]
+        .iter()
+        .find_map(|lead| Some(find(words, lead)? + super::words::length(lead)));
+    let of_field_word = what_a
+        .and_then(|place| words.get(place))
+        .is_some_and(|word| meaning.field.has(&word.folded) || lexicon.names.like_names.has(&word.folded));
+    if of_field_word && !is_named && !has_time && !lexicon.what.most.any(words) && !lexicon.what.least.any(words) {
+        return true;
+    }
+    // `the log says Xid 74. bad?`
+    if has_code && meaning.grave.any(words) && !is_named && !has_time {
         return true;
     }
     let plain = begins(&["what is", "what are"]);

@@ -8,7 +8,7 @@ use sightline_query::catalogue::Metric;
 use super::lexicon::Lexicon;
 use super::reading::{MetricMention, Reading, read};
 
-fn all(texts: &[&str]) -> Vec<Reading> {
+pub(super) fn all(texts: &[&str]) -> Vec<Reading> {
     let as_of: Timestamp = "2026-05-04T10:00:00Z".parse().unwrap();
     let catalogue = Catalogue::builtin().unwrap();
     let lexicon = Lexicon::builtin(catalogue.metrics().flat_map(Metric::words)).unwrap();
@@ -17,7 +17,7 @@ fn all(texts: &[&str]) -> Vec<Reading> {
 }
 
 /// All of these are read as one of these classes; every one that is not is told.
-fn are(classes: &[&str], texts: &[&str]) {
+pub(super) fn are(classes: &[&str], texts: &[&str]) {
     let wrong: Vec<String> = texts
         .iter()
         .zip(all(texts))

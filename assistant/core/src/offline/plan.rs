@@ -208,7 +208,9 @@ pub(super) fn metric_arguments(reading: &Reading, metric: &str) -> Value {
 /// Filters of a scope, but for these dimensions.
 pub(super) fn scope_filters(scope: &Scope, but: &[&str]) -> Vec<Value> {
     let kept = scope.filters.iter().filter(|(dim, _)| !but.contains(dim));
-    kept.map(|(dim, values)| json!({ "dim": dim, "values": values })).collect()
+    let left_out = scope.without.iter().filter(|(dim, _)| !but.contains(dim));
+    let kept = kept.map(|(dim, values)| json!({ "dim": dim, "values": values }));
+    kept.chain(left_out.map(|(dim, values)| json!({ "dim": dim, "op": "not", "values": values }))).collect()
 }
 
 /// Sets an argument.

@@ -73,6 +73,8 @@ pub(super) struct Reading {
     pub(super) limits: Vec<Limit>,
     /// How long something has to have run, where that is asked: whether longer, and how long.
     pub(super) age: Option<Age>,
+    /// How finely a series is to be shown, seconds.
+    pub(super) step: Option<u32>,
     /// What is ranked, or told apart: dimensions by wire name.
     pub(super) ranked: Vec<&'static str>,
     /// A kind of things of which several are asked for.
@@ -81,6 +83,8 @@ pub(super) struct Reading {
     pub(super) xid: bool,
     /// The kind of events asked for.
     pub(super) event_kind: Option<String>,
+    /// How many kinds of events are.
+    pub(super) event_kinds: usize,
     /// The state of jobs asked for.
     pub(super) state: Option<String>,
     /// The zone in which times are told, where another than the asker's was named.
@@ -133,8 +137,15 @@ pub(super) fn read(
     let inside = |first: usize, length: usize, time: &TimeMention| {
         time.first < first + length && first < time.first + time.length
     };
+    narrowed(&mut times, &words);
     earlier_one(&mut times);
     let age = limits::age(&words, lexicon);
+    let bands = limits::bands(&words);
+    let step = limits::step(&words, lexicon);
+    times.retain(|time| {
+        !bands.iter().any(|band| inside(band.first, band.length, time))
+            && !step.is_some_and(|step| inside(step.first, step.length, time))
+    });
     times.retain(|time| {
         !shifted.as_ref().is_some_and(|(_, first, length)| inside(*first, *length, time))
             && !anchor.as_ref().is_some_and(|anchor| inside(anchor.first, anchor.length, time))
@@ -151,7 +162,10 @@ pub(super) fn read(
     };
     let written = subject::written_name(&words, &times, &said_named, lexicon);
     // `tensor activity of embed-train is low, is the job broken`: the job has a name, only not where one is looked for.
-    let spoken = written.as_deref().filter(|name| subject::is_joined_name(name) && lexicon.names.job.any(&words));
+    let people = users(text, &words, lexicon);
+    let spoken = written.as_deref().filter(|name| {
+        subject::is_joined_name(name) && lexicon.names.job.any(&words) && !people.iter().any(|person| person == name)
+    });
     let (job, job_guessed) = match (job, spoken) {
         (None, Some(name)) if said_named.is_empty() && !lexicon.names.service.any(&words) => {
             (Some(name.to_owned()), true)
@@ -160,6 +174,20 @@ pub(super) fn read(
     };
     let about = subject::subject(&words, job.is_some(), &said_named, written.as_deref(), lexicon);
     let found = metrics::find_metrics(&words, &times, about, lexicon, catalogue);
+    let mut limits = limits(&words, lexicon);
+    if !bands.is_empty() {
+        limits = bands;
+    }
+    limits.retain(|limit| !times.iter().any(|time| inside(limit.first, limit.length, time)));
+    // `idle for more than 2 hours`: what lasts so long is looked at for so long, and nothing is limited to two of anything.
+    if let Some(place) = limits.iter().position(|limit| lexicon.what.idle.any(&words) && limits::lasts(&words, limit)) {
+        let limit = limits.remove(place);
+        if let (Some(range), true) = (limits::lasting(&words, &limit, as_of, zone), times.is_empty()) {
+            let typed = limit.typed.clone();
+            let moment = super::time::Moment::Window;
+            times.push(TimeMention { first: limit.first, length: limit.length + 1, range, typed, moment, note: None });
+        }
+    }
     let stands = &lexicon.stands_for;
     let free = |phrase: &str| {
         (0..words.len()).find(|place| super::words::at(&words, *place, phrase) && !in_time(&times, *place))
@@ -177,8 +205,6 @@ pub(super) fn read(
         let here = words.iter().map(|word| word.typed == typed);
         taken.iter_mut().zip(here).for_each(|(slot, here)| *slot |= here);
     }
-    let mut limits = limits(&words, lexicon);
-    limits.retain(|limit| !times.iter().any(|time| inside(limit.first, limit.length, time)));
     // A unit behind a number is no name.
     for limit in &limits {
         taken.iter_mut().skip(limit.first).take(limit.length).for_each(|slot| *slot = true);
@@ -197,19 +223,26 @@ pub(super) fn read(
         metric: found.metric,
         metric_typed: found.typed,
         also: found.also,
-        users: users(text, &words, lexicon),
+        users: people,
         own: entities::own(&words),
         tenant: after(&words, &["tenant", "tenant of", "customer"]).or_else(|| before_tenant(&words, lexicon)),
-        and_before: lexicon.what.before.any(&words),
-        count: count(&words, lexicon),
+        and_before: lexicon.what.before.any(&words) || is_length_before(&words),
+        count: count(&words, &limits, lexicon),
         ascending: ascending(&words, lexicon),
-        aggregation: first_of(&stands.aggregation),
+        // The average of `load average` is part of the name.
+        aggregation: first_of(&stands.aggregation)
+            .filter(|said| said != "avg" || !super::words::any(&words, &["load average", "load averages"])),
         limits,
         age,
-        ranked: ranked(&words),
+        step: step.map(|step| step.seconds),
+        ranked: ranked(&words, lexicon),
         kind_many: kind_many(&words, lexicon),
         xid: lexicon.what.xid.any(&words),
         event_kind: first_of(&stands.event_kinds),
+        event_kinds: {
+            let kinds = stands.event_kinds.iter().filter(|(phrase, _)| free(phrase).is_some()).map(|(_, kind)| kind);
+            kinds.collect::<std::collections::BTreeSet<_>>().len()
+        },
         state: first_of(&stands.states),
         mended: words
             .iter()
@@ -224,7 +257,7 @@ pub(super) fn read(
         zone: told_in(&words),
     };
     of_unit(&mut reading);
-    of_pace(&mut reading, &words, lexicon);
+    of_pace(&mut reading, &words, about, lexicon);
     let features = features(&words, &reading, about, lexicon);
     reading.scores = scored(&features, &lexicon.rules);
     reading.class = reading.scores.first().map_or(Class::Other, |best| best.class);
@@ -237,19 +270,38 @@ pub(super) fn read(
 fn of_unit(reading: &mut Reading) {
     let unnamed = matches!(reading.metric, MetricMention::None { typed: None, .. });
     let unit = reading.limits.first().map(|limit| limit.unit.as_str()).filter(|_| unnamed);
+    let of_gpu = reading.mentions.iter().any(|mention| mention.kind == Some("gpu")) && reading.users.is_empty();
     let metric = match unit {
         Some("c" | "°c" | "celsius" | "f" | "°f" | "fahrenheit" | "degrees") => "gpu_temperature",
         Some("w" | "watt" | "watts" | "kw") => "gpu_power",
         Some("mhz" | "ghz") => "sm_clock",
+        // `when did n03 g5 first hit 90`: of a GPU such a number is degrees.
+        Some("") if of_gpu && reading.limits.first().is_some_and(|limit| (40.0..=110.0).contains(&limit.amount)) => {
+            "gpu_temperature"
+        }
         Some(_) | None => return,
     };
     reading.metric = MetricMention::One(metric.to_owned());
 }
 
 /// `is J130 slower than J132`: of two jobs that are held against each other the time of a step tells.
-fn of_pace(reading: &mut Reading, words: &[Word<'_>], lexicon: &Lexicon) {
+fn of_pace(reading: &mut Reading, words: &[Word<'_>], about: Option<Subject>, lexicon: &Lexicon) {
     let unnamed = matches!(reading.metric, MetricMention::None { typed: None, .. });
     let paced = super::words::any(words, &["slower", "faster", "quicker"]) && !lexicon.what.why.any(words);
+    // `has J133 been faster today than yesterday`, `was chat slower last night than the night before`
+    let of_times = reading.times.len() > 1 || reading.and_before || reading.shifted.is_some();
+    if unnamed && paced && of_times && lexicon.what.compare.any(words) && reading.sides().is_none() {
+        let (step, latency) = ("step_time".to_owned(), "request_latency".to_owned());
+        reading.metric = match about {
+            Some(Subject::Job) => MetricMention::One(step),
+            Some(Subject::Service) => MetricMention::One(latency),
+            Some(Subject::Anything) => {
+                MetricMention::Several { typed: "slower".to_owned(), candidates: vec![step, latency] }
+            }
+            Some(Subject::Host) | None => return,
+        };
+        return;
+    }
     let of_jobs = match reading.sides() {
         Some("job") => true,
         Some("loose") => lexicon.names.job.any(words) || reading.job.is_some(),
@@ -258,6 +310,32 @@ fn of_pace(reading: &mut Reading, words: &[Word<'_>], lexicon: &Lexicon) {
     if unnamed && paced && of_jobs {
         reading.metric = MetricMention::One("step_time".to_owned());
     }
+}
+
+/// `last night from 11pm till 2am`, `6 to 8 this morning`: of two windows beside one another, one inside of the other, the narrower is meant.
+/// `the night before` is no window of its own, and `lately` none where another says which.
+fn narrowed(times: &mut Vec<TimeMention>, words: &[Word<'_>]) {
+    let follows = |time: &TimeMention, word: &str| {
+        words.get(time.first + time.length).is_some_and(|next| next.folded == word) && time.typed.starts_with("the ")
+    };
+    times.retain(|time| !(follows(time, "before") && time.length == 2));
+    let several = times.len() > 1;
+    times.retain(|time| !(several && matches!(time.typed.to_lowercase().as_str(), "lately" | "recently")));
+    let all = times.clone();
+    let beside = |a: &TimeMention, b: &TimeMention| {
+        let (first, second) = if a.first < b.first { (a, b) } else { (b, a) };
+        second.first <= first.first + first.length + 1
+    };
+    let inside = |a: &TimeMention, b: &TimeMention| {
+        // `5:00-6:30 this morning`: parts of a day begin and end roughly.
+        let typed = b.typed.to_lowercase();
+        let rough = ["morning", "afternoon", "evening", "night"].iter().any(|part| typed.ends_with(part));
+        let slack = jiff::SignedDuration::from_hours(if rough { 6 } else { 0 });
+        let starts = a.range.from().duration_since(b.range.from()) >= -slack;
+        let ends = b.range.to().duration_since(a.range.to()) >= -slack;
+        starts && ends && a.range.millis() < b.range.millis()
+    };
+    times.retain(|whole| !all.iter().any(|part| inside(part, whole) && beside(part, whole)));
 }
 
 /// `the last 6 hours against the previous 6`: of two windows that are the same, the one that was called the previous lies before the other.
@@ -276,6 +354,21 @@ fn earlier_one(times: &mut [TimeMention]) {
         moved.range = range;
         moved.moment = super::time::Moment::Window;
     }
+}
+
+/// `the 12 hours before`, `the hour and a half before that`: as long a window before the one that was named.
+fn is_length_before(words: &[Word<'_>]) -> bool {
+    (0..words.len()).any(|place| {
+        let Some((_, used)) = super::time::length_at(words, place) else { return false };
+        let next = place + used;
+        let before = words
+            .get(next)
+            .is_some_and(|word| matches!(word.folded.as_str(), "before" | "earlier" | "prior" | "preceding"));
+        let ends = words
+            .get(next + 1)
+            .is_none_or(|word| matches!(word.folded.as_str(), "that" | "it" | "this" | "please" | "those"));
+        before && ends
+    })
 }
 
 /// One thing is not ranked: the highest of it is its maximum.

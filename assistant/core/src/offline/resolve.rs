@@ -24,6 +24,12 @@ pub(super) struct Scope {
     pub(super) job: Option<String>,
     /// Everything else: a dimension with its values.
     pub(super) filters: Vec<(&'static str, Vec<String>)>,
+    /// What is left out, in the same form.
+    pub(super) without: Vec<(&'static str, Vec<String>)>,
+    /// People who were named without a word for it.
+    pub(super) users: Vec<String>,
+    /// What lines have to say: a name that is nothing's, where lines are asked for.
+    pub(super) contains: Option<String>,
     /// A word that several jobs' names have, where jobs are asked for.
     pub(super) jobs_called: Option<String>,
     /// Two things that are held against each other: their dimension and names.
@@ -33,6 +39,17 @@ pub(super) struct Scope {
 }
 
 impl Scope {
+    /// Adds what is named, or what is left out.
+    fn put(&mut self, mention: &Mention, kind: &'static str, value: String) {
+        if !mention.excluded {
+            return self.add(kind, value);
+        }
+        match self.without.iter_mut().find(|(known, _)| *known == kind) {
+            Some((_, values)) => values.push(value),
+            None => self.without.push((kind, vec![value])),
+        }
+    }
+
     fn add(&mut self, kind: &'static str, value: String) {
         match self.filters.iter_mut().find(|(known, _)| *known == kind) {
             Some((_, values)) => {
@@ -81,7 +98,12 @@ pub(super) fn resolve(stage: &Stage<'_>) -> Resolved {
     if !missing.is_empty() {
         return Resolved::Look(missing.iter().map(|kind| look_up(stage, kind)).collect());
     }
-    let known: Vec<Known> = wanted.iter().flat_map(|kind| known(stage.gathered, kind)).collect();
+    let mut known: Vec<Known> = wanted.iter().flat_map(|kind| known(stage.gathered, kind)).collect();
+    let owners = owners(&known);
+    if let Some(stranger) = stranger(stage, &owners, &known) {
+        return Resolved::Ask(Box::new(stranger));
+    }
+    known.extend(owners);
     place(stage, &known)
 }
 
@@ -155,6 +177,33 @@ fn known(gathered: &[Gathered], kind: &'static str) -> Vec<Known> {
     .collect()
 }
 
+/// Who owns the jobs that are known.
+fn owners(known: &[Known]) -> Vec<Known> {
+    let mut owners: Vec<Known> = Vec::new();
+    for job in known.iter().filter(|known| known.kind == "job") {
+        let user = job.row.fields.get("user").or_else(|| job.row.entity.get("user"));
+        if let Some(user) = user.filter(|user| !owners.iter().any(|owner| owner.name == **user)) {
+            owners.push(Known { kind: "user", name: user.clone(), called: String::new(), row: job.row.clone() });
+        }
+    }
+    owners
+}
+
+/// Whose jobs are asked for and who has none that the asker may see: told so, in the same words whoever it is.
+fn stranger(stage: &Stage<'_>, owners: &[Known], known: &[Known]) -> Option<Draft> {
+    use super::reading::Class;
+    let reading = stage.reading;
+    if owners.is_empty() || !matches!(reading.class, Class::FindJobs | Class::Count | Class::Waste) {
+        return None;
+    }
+    let is_there = |user: &&String| owners.iter().any(|owner| owner.name.eq_ignore_ascii_case(user));
+    let named =
+        |user: &&String| reading.mentions.iter().any(|m| m.name == **user && m.kind.is_some_and(|kind| kind != "user"));
+    let is_thing = |user: &&String| known.iter().any(|known| fit(user, known, None) >= 90);
+    let user = reading.users.iter().find(|user| !is_there(user) && !named(user) && !is_thing(user))?;
+    Some(unknown(stage, Some("user"), user, owners))
+}
+
 /// How well a typed name fits one that exists, 0 to 100; 60 and more is meant.
 fn fit(typed: &str, known: &Known, said_kind: Option<&str>) -> u32 {
     let typed = typed.to_lowercase();
@@ -208,16 +257,26 @@ fn place(stage: &Stage<'_>, known: &[Known]) -> Resolved {
     let mut job: Option<&Known> = None;
     for mention in &reading.mentions {
         if let Some(kind @ ("gpu" | "rank" | "pod")) = mention.kind {
-            scope.add(kind, mention.name.clone());
+            scope.put(mention, kind, mention.name.clone());
             sides.push((kind, mention.name.clone()));
             continue;
         }
         if let (Some(kind), true) = (mention.kind, is_whole(mention)) {
-            scope.add(kind, mention.name.clone());
+            scope.put(mention, kind, mention.name.clone());
             sides.push((kind, mention.name.clone()));
             continue;
         }
-        if mention.kind == Some("user") || reading.users.contains(&mention.name) || is_own_tenant(stage, mention) {
+        let is_person =
+            known.iter().any(|known| known.kind == "user" && known.name.eq_ignore_ascii_case(&mention.name));
+        // `atlas-b's GPUs`: what is called so may be somebody or something.
+        let is_thing = known.iter().any(|known| known.kind != "user" && fit(&mention.name, known, mention.kind) >= 90);
+        if (reading.users.contains(&mention.name) && (is_person || !is_thing)) || is_own_tenant(stage, mention) {
+            continue;
+        }
+        if mention.kind == Some("user") {
+            if mention.excluded {
+                scope.put(mention, "user", mention.name.clone());
+            }
             continue;
         }
         let of_kind = |k: &&Known| match mention.kind {
@@ -235,6 +294,8 @@ fn place(stage: &Stage<'_>, known: &[Known]) -> Resolved {
         if mention.kind.is_none() && !mention.written {
             fits.retain(|(score, _)| *score >= 79);
         }
+        // Nobody is called by a part of a name.
+        fits.retain(|(score, known)| known.kind != "user" || *score >= 96);
         fits.sort_by_key(|(score, k)| {
             (std::cmp::Reverse(*score), KINDS.iter().position(|kind| *kind == k.kind), k.name.clone())
         });
@@ -242,6 +303,13 @@ fn place(stage: &Stage<'_>, known: &[Known]) -> Resolved {
         let best = fits.first().map(|(score, _)| *score);
         let same: Vec<&Known> = fits.iter().filter(|(score, _)| Some(*score) == best).map(|(_, k)| *k).collect();
         match same.as_slice() {
+            // `the lines that mention mlx5_1`, `every GpuHot alert`: a name of nothing that runs is what the records say.
+            [] if mention.kind.is_none() && mention.written && asks_for_lines(stage) => {
+                scope.contains = Some(mention.name.clone());
+            }
+            [] if mention.kind.is_none() && mention.written && is_event_name(stage, mention) => {
+                scope.put(mention, "alertname", mention.name.clone());
+            }
             [] if mention.kind.is_none() && !mention.written => {
                 if stands_as_a_place(stage, mention) {
                     return Resolved::Ask(Box::new(draft::nothing_called(&mention.name, &stage.ask.principal)));
@@ -265,7 +333,15 @@ fn place(stage: &Stage<'_>, known: &[Known]) -> Resolved {
             }
             // One service that is known under both kinds is one.
             [first, rest @ ..] if rest.iter().all(|other| other.name == first.name || other.kind != first.kind) => {
-                if first.kind == "job" {
+                if first.kind == "user" {
+                    if mention.excluded {
+                        scope.put(mention, "user", first.name.clone());
+                    } else {
+                        scope.users.push(first.name.clone());
+                    }
+                } else if mention.excluded {
+                    scope.put(mention, first.kind, first.name.clone());
+                } else if first.kind == "job" {
                     if let Some(other) = job.filter(|other| other.name != first.name) {
                         sides.push(("job", other.name.clone()));
                     }
@@ -302,6 +378,18 @@ fn place(stage: &Stage<'_>, known: &[Known]) -> Resolved {
     });
     scope.sides = pair.filter(|(_, [a, b])| a != b);
     Resolved::Scope(Box::new(scope))
+}
+
+/// Whether log lines are asked for.
+fn asks_for_lines(stage: &Stage<'_>) -> bool {
+    stage.reading.class == super::reading::Class::Logs
+}
+
+/// `GpuHot` where events are asked for: alerts are named as nothing else is.
+fn is_event_name(stage: &Stage<'_>, mention: &Mention) -> bool {
+    let events = stage.reading.class == super::reading::Class::Events || stage.reading.has("events");
+    let capitals = mention.name.chars().filter(|c| c.is_uppercase()).count();
+    events && capitals >= 2 && mention.name.chars().all(char::is_alphanumeric)
 }
 
 /// Whether jobs are asked for, and not one of them.

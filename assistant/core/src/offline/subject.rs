@@ -98,6 +98,9 @@ pub(super) fn written_name(
 
 /// `PetSite`, `llama-70b`, `chat_v2`, `80609`, `Checkout` inside of a sentence; not `TTFT`.
 fn is_written_like_a_name(word: &Word<'_>, place: usize) -> bool {
+    if super::entities::is_plain_compound(&word.folded) {
+        return false;
+    }
     let letters = || word.typed.chars().filter(|c| c.is_alphabetic());
     let has_small = letters().any(char::is_lowercase);
     let joined = word.typed.contains(['-', '_', ':', '/', '.']) && word.typed.chars().any(char::is_alphanumeric);
@@ -122,6 +125,13 @@ pub(super) fn is_vocabulary(word: &Word<'_>, lexicon: &Lexicon) -> bool {
         &lexicon.unwell.seeks,
         &lexicon.names.like_names,
     ];
+    if super::entities::is_plain_compound(&word.folded) {
+        return true;
+    }
+    // Plain English names nothing, unless it is written as a name.
+    if lexicon.names.common.has(&word.folded) && !word.typed.chars().any(char::is_uppercase) {
+        return true;
+    }
     // A phrase's words are vocabulary too: `root cause`, `time to first token`.
     lists.iter().any(|list| list.has_part(&word.folded))
 }

@@ -14,7 +14,7 @@ use jiff::{Timestamp, ZonedDateTime};
 use sightline_model::{AskedRange, TimeRange};
 
 use super::words::Word;
-pub(super) use lengths::length_at;
+pub(super) use lengths::{length_at, seconds_at};
 use ranges::Reader;
 
 /// A time expression found in a question.

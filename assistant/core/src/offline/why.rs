@@ -26,6 +26,8 @@ mod why_tests;
 
 /// How long before a named instant is looked at too: people round the time at which they noticed, and the change itself must lie inside.
 const LEAD: SignedDuration = SignedDuration::from_mins(10);
+/// The same of an instant that was said to be rough.
+const ROUGHLY: SignedDuration = SignedDuration::from_mins(15);
 /// The longest that is looked at after a named instant: what happened within a day of it.
 const AFTER: SignedDuration = SignedDuration::from_hours(24);
 /// A cause cannot be told from the five minutes that “now” means elsewhere.
@@ -41,6 +43,14 @@ pub(super) fn next(stage: &Stage<'_>, subject: Subject) -> Turn {
         return turn;
     }
     match subject {
+        // `his reward model died`: told by words of a job's name alone.
+        _ if reading.has("about_nothing") && reading.job.is_none() && !reading.has("service") => {
+            match job::by_words(stage) {
+                job::ByWords::Look(call) => Turn::Calls(vec![call]),
+                job::ByWords::Is => job::next(stage),
+                job::ByWords::Not => service::next(ask, zone, reading, subject, gathered),
+            }
+        }
         Subject::Job => job::next(stage),
         Subject::Service | Subject::Anything => service::next(ask, zone, reading, subject, gathered),
         Subject::Host => host::next(ask, zone, reading, gathered),
@@ -127,6 +137,11 @@ fn named_window(ask: &Ask, zone: &TimeZone, reading: &Reading) -> Option<(TimeRa
     let (range, words) = match time.moment {
         Moment::Window | Moment::Until(_) => (time.range, time.typed.clone()),
         Moment::Instant(at) => {
+            // `around 2am` is rounder than `at 01:58`.
+            let before = |at: Timestamp| {
+                let rough = time.typed.to_lowercase().starts_with("around");
+                if rough { at.checked_sub(ROUGHLY).ok() } else { before(at) }
+            };
             let end = at.checked_add(AFTER).ok()?.min(ask.as_of);
             let until = if end == ask.as_of { "now" } else { "a day later" };
             (TimeRange::new(before(at)?, end)?, format!("from shortly before “{}” until {until}", time.typed))

@@ -31,6 +31,9 @@ pub(super) enum Window {
 /// The window of a question that names none.
 const HOUR: SignedDuration = SignedDuration::from_hours(1);
 
+/// How far either side of an instant is compared, at the most.
+const SIDE: SignedDuration = SignedDuration::from_hours(3);
+
 /// The last hour, said as such.
 pub(super) fn last_hour(ask: &Ask, zone: &TimeZone) -> Option<(TimeRange, AskedRange)> {
     let range = TimeRange::new(ask.as_of.checked_sub(HOUR).ok()?, ask.as_of)?;
@@ -62,6 +65,8 @@ fn unnamed(stage: &Stage<'_>, scope: &Scope) -> Option<(TimeRange, &'static str)
         Class::Events | Class::Logs | Class::Count if asks_when => Some((back(WEEK)?, "the last seven days")),
         Class::FindJobs => Some((back(DAY * 2)?, "the last two days")),
         Class::Health | Class::Why(_) => Some((back(DAY)?, "the last day")),
+        Class::Threshold | Class::TopK if reading.has("any_time") => Some((back(DAY)?, "the last day")),
+        Class::Waste if asks_when => Some((back(DAY)?, "the last day")),
         Class::Threshold | Class::Value if asks_when => Some((back(DAY)?, "the last day")),
         Class::Count if reading.has("jobs") => Some((back(DAY * 2)?, "the last two days")),
         _ => Some((back(HOUR)?, "the last hour")),
@@ -189,6 +194,10 @@ fn lies(anchor: &Anchor, at: Timestamp, as_of: Timestamp) -> Option<TimeRange> {
         Lies::Since => TimeRange::new(at, as_of),
         Lies::Before(span) => TimeRange::new(zoned.checked_sub(span).ok()?.timestamp(), at),
         Lies::After(span) => TimeRange::new(at, zoned.checked_add(span).ok()?.timestamp().min(as_of)),
+        Lies::Between(before, after) => TimeRange::new(
+            zoned.checked_sub(before).ok()?.timestamp(),
+            zoned.checked_add(after).ok()?.timestamp().min(as_of),
+        ),
         Lies::Around => {
             TimeRange::new(at.checked_sub(AROUND_EVENT).ok()?, at.checked_add(AROUND_EVENT).ok()?.min(as_of))
         }
@@ -223,6 +232,12 @@ pub(super) fn two(stage: &Stage<'_>) -> Option<(TimeRange, TimeRange)> {
                 let length = at.duration_since(only.range.from());
                 let end = at.checked_add(length).ok()?.min(stage.ask.as_of);
                 return Some((TimeRange::new(only.range.from(), at)?, TimeRange::new(at, end)?));
+            }
+            // `at 21:40, before and after`: how far to look is not said.
+            if let (super::time::Moment::Instant(at), true) = (only.moment, reading.has("either_side")) {
+                let length = stage.ask.as_of.duration_since(at).min(SIDE);
+                let before = TimeRange::new(at.checked_sub(length).ok()?, at)?;
+                return Some((before, TimeRange::new(at, at.checked_add(length).ok()?)?));
             }
             if !reading.and_before {
                 return None;

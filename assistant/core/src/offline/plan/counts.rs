@@ -25,7 +25,13 @@ pub(super) fn next(stage: &Stage<'_>, scope: &Scope) -> Turn {
     if reading.has("logs") || reading.xid {
         return lists::logs(stage, scope);
     }
-    if reading.has("says_line") && reading.kind_many.is_none() && !reading.has("metric") {
+    // `how often did it save a checkpoint`: what is no counter counts nothing, and its lines do.
+    let counts = |id: &String| {
+        let kind = stage.catalogue.get(id).map(Metric::kind);
+        kind == Some(sightline_model::MetricKind::Counter) || !reading.limits.is_empty()
+    };
+    let counted = matches!(&reading.metric, MetricMention::One(id) if counts(id));
+    if reading.has("says_line") && reading.kind_many.is_none() && !counted {
         return lists::logs(stage, scope);
     }
     if reading.has("events") && !reading.has("metric") {

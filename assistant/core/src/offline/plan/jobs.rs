@@ -29,21 +29,48 @@ pub(super) fn next(stage: &Stage<'_>, scope: &Scope) -> Turn {
         return finish(draft::clarify(sentence, vec![counted]));
     }
     // What runs on a node is written on its ranks' samples, not on the job.
-    if !scope.of("node").is_empty() && reading.users.is_empty() && scope.job.is_none() {
+    if !scope.of("node").is_empty() && users(stage, scope).is_empty() && scope.job.is_none() {
         return windowed(stage, scope, |range, asked| {
             let arguments = json!({ "kind": "label_value", "label": "job", "dataset": "metrics", "filters": scope_filters(scope, &[]) });
-            call_once(stage, "find_entities", with_window(arguments, range), Some(asked))
+            on_node(stage, with_window(arguments, range), range, asked)
         });
     }
     windowed(stage, scope, |range, asked| of_window(stage, scope, range, asked))
+}
+
+/// The jobs that were on a node, then what the scheduler says of them: whose they are, and since when.
+fn on_node(stage: &Stage<'_>, arguments: Value, range: TimeRange, asked: AskedRange) -> Turn {
+    let made = stage.gathered.iter().find(|g| g.call.tool == "find_entities" && g.call.arguments == arguments);
+    let Some(Ok(found)) = made.map(|g| g.outcome.as_ref()) else {
+        return call_once(stage, "find_entities", arguments, Some(asked));
+    };
+    let mut ids: Vec<&String> =
+        found.evidence.iter().flat_map(|piece| &piece.rows).filter_map(|row| row.entity.get("job")).collect();
+    ids.sort_unstable();
+    ids.dedup();
+    if ids.is_empty() {
+        return call_once(stage, "find_entities", arguments, Some(asked));
+    }
+    let filters = json!([{ "dim": "job", "values": ids }]);
+    call_once(stage, "find_entities", with_window(json!({ "kind": "job", "filters": filters }), range), Some(asked))
+}
+
+/// Whose jobs are asked for.
+fn users(stage: &Stage<'_>, scope: &Scope) -> Vec<String> {
+    // `atlas-b's jobs` are those of a place.
+    let is_thing = |user: &String| scope.filters.iter().any(|(_, values)| values.contains(user));
+    let mut users: Vec<String> = stage.reading.users.iter().filter(|user| !is_thing(user)).cloned().collect();
+    users.extend(scope.users.iter().filter(|user| !stage.reading.users.contains(user)).cloned());
+    users
 }
 
 fn of_window(stage: &Stage<'_>, scope: &Scope, range: TimeRange, asked: AskedRange) -> Turn {
     let reading = stage.reading;
     let words = normalised(&stage.ask.text, stage.lexicon);
     let mut filters = scope_filters(scope, &["service", "model", "gpu", "rank", "node"]);
-    if !reading.users.is_empty() {
-        filters.push(json!({ "dim": "user", "values": reading.users }));
+    let users = users(stage, scope);
+    if !users.is_empty() {
+        filters.push(json!({ "dim": "user", "values": users }));
     }
     // Who holds or uses GPUs does so now.
     let holds = any(&words, &["hold", "holds", "holding", "have", "use", "uses", "using", "own", "owns", "occupy"]);
@@ -52,10 +79,9 @@ fn of_window(stage: &Stage<'_>, scope: &Scope, range: TimeRange, asked: AskedRan
         // `is it still running`, `when did J126 end`: of a job that is named its state is asked for, not told.
         Some(_) | None if scope.job.is_some() => None,
         Some(state) => Some(state.clone()),
-        None if aged.is_some()
-            || reading.has("longer")
-            || (holds && !reading.users.is_empty() && reading.times.is_empty()) =>
-        {
+        // `what is petrov running`
+        None if reading.has("runs_what") && reading.times.is_empty() => Some("running".to_owned()),
+        None if aged.is_some() || reading.has("longer") || (holds && !users.is_empty() && reading.times.is_empty()) => {
             Some("running".to_owned())
         }
         None => None,
@@ -63,9 +89,15 @@ fn of_window(stage: &Stage<'_>, scope: &Scope, range: TimeRange, asked: AskedRan
     if let Some(state) = state {
         filters.push(json!({ "dim": "state", "values": [state] }));
     }
-    for (said, kind) in
-        [("inference", "inference"), ("serving", "inference"), ("training jobs", "training"), ("trainings", "training")]
-    {
+    for (said, kind) in [
+        ("inference", "inference"),
+        ("serving", "inference"),
+        ("training jobs", "training"),
+        ("training job", "training"),
+        ("training runs", "training"),
+        ("training run", "training"),
+        ("trainings", "training"),
+    ] {
         if find(&words, said).is_some() {
             filters.push(json!({ "dim": "kind", "values": [kind] }));
             break;
@@ -85,7 +117,7 @@ fn of_window(stage: &Stage<'_>, scope: &Scope, range: TimeRange, asked: AskedRan
         set(&mut arguments, "order", json!("gpus"));
         set(&mut arguments, "min_gpus", json!(least));
     }
-    if let Some(by) = counted_by(stage, &words).filter(|_| scope.job.is_none()) {
+    if let Some(by) = counted_by(stage, scope, &words).filter(|_| scope.job.is_none()) {
         set(&mut arguments, "count_by", json!(by));
     }
     match (&scope.job, &scope.jobs_called) {
@@ -97,9 +129,11 @@ fn of_window(stage: &Stage<'_>, scope: &Scope, range: TimeRange, asked: AskedRan
 }
 
 /// What jobs are counted by.
-fn counted_by(stage: &Stage<'_>, words: &[Word<'_>]) -> Option<Vec<&'static str>> {
+fn counted_by(stage: &Stage<'_>, scope: &Scope, words: &[Word<'_>]) -> Option<Vec<&'static str>> {
     let reading = stage.reading;
-    if !(reading.has("how_many") || reading.has("each_side")) {
+    // `which user has the most GPUs`
+    let who_most = reading.has("larger") && any(words, &["which user", "who", "what user", "users"]);
+    if !(reading.has("how_many") || reading.has("each_side") || who_most) {
         return None;
     }
     if any(words, &["per user", "by user", "each user", "per owner", "people", "by owner", "who", "users"]) {
@@ -109,7 +143,7 @@ fn counted_by(stage: &Stage<'_>, words: &[Word<'_>]) -> Option<Vec<&'static str>
     } else if any(words, &["by state", "per state"]) {
         Some(vec!["state"])
     } else {
-        (!reading.users.is_empty()).then(|| vec!["user"])
+        (!users(stage, scope).is_empty()).then(|| vec!["user"])
     }
 }
 

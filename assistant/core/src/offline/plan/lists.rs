@@ -17,7 +17,7 @@ const THINGS: u32 = 1000;
 pub(super) fn logs(stage: &Stage<'_>, scope: &Scope) -> Turn {
     windowed(stage, scope, |range, asked| {
         let mut arguments = with_window(json!({ "filters": record_filters(scope) }), range);
-        narrow_logs(stage, &mut arguments);
+        narrow_logs(stage, scope.contains.as_ref(), &mut arguments);
         // `which nodes have the most Xid errors`: as many for each.
         let words = normalised(&stage.ask.text, stage.lexicon);
         if any(&words, &["per severity", "by severity", "each severity"]) {
@@ -40,7 +40,7 @@ fn record_filters(scope: &Scope) -> Vec<Value> {
 }
 
 /// What a line has to say: words in quotes, the kind of message that is asked for, its severity.
-fn narrow_logs(stage: &Stage<'_>, arguments: &mut Value) {
+fn narrow_logs(stage: &Stage<'_>, contains: Option<&String>, arguments: &mut Value) {
     let reading = stage.reading;
     let words = normalised(&stage.ask.text, stage.lexicon);
     if let Some(text) = quoted(&stage.ask.text) {
@@ -60,6 +60,9 @@ fn narrow_logs(stage: &Stage<'_>, arguments: &mut Value) {
     if reading.xid {
         set(arguments, "contains", json!("Xid"));
         return;
+    }
+    if let Some(text) = contains {
+        set(arguments, "contains", json!(text));
     }
     let severity = stage.lexicon.stands_for.severities.iter().find(|(said, _)| find(&words, said).is_some());
     if let Some((_, severity)) = severity {
@@ -112,8 +115,20 @@ fn is_none_of_several(output: &ToolOutput) -> bool {
 pub(super) fn events(stage: &Stage<'_>, scope: &Scope) -> Turn {
     windowed(stage, scope, |range, asked| {
         let mut arguments = with_window(json!({ "filters": record_filters(scope) }), range);
-        if let Some(kind) = &stage.reading.event_kind {
+        // `rollouts and driver upgrades`: of two kinds all are listed.
+        if let (Some(kind), false) = (&stage.reading.event_kind, stage.reading.event_kinds > 1) {
             set(&mut arguments, "kind", json!(kind));
+        }
+        let words = normalised(&stage.ask.text, stage.lexicon);
+        let mut severities = stage.lexicon.stands_for.severities.iter().filter(|(_, severity)| *severity != "error");
+        let severity = severities.find(|(said, _)| find(&words, said).is_some());
+        if let (Some((_, severity)), Some(filters)) =
+            (severity, arguments.get_mut("filters").and_then(Value::as_array_mut))
+        {
+            filters.push(json!({ "dim": "severity", "values": [severity] }));
+        }
+        if stage.reading.has("newest") {
+            set(&mut arguments, "latest", json!(true));
         }
         latest(stage, &mut arguments);
         // Who asks when it was wants the last one.
@@ -126,10 +141,14 @@ pub(super) fn events(stage: &Stage<'_>, scope: &Scope) -> Turn {
 
 /// What there is of a kind.
 pub(super) fn things(stage: &Stage<'_>, scope: &Scope) -> Turn {
-    let kind = stage.reading.kind_many.unwrap_or("node");
+    // `where does J132 run` asks for its nodes.
+    let of_job = scope.job.as_ref().filter(|_| stage.reading.has("where_runs"));
+    let kind = if of_job.is_some() { "node" } else { stage.reading.kind_many.unwrap_or("node") };
     windowed(stage, scope, |range, asked| {
         let but: Vec<&str> = scope.filters.iter().map(|(dim, _)| *dim).filter(|dim| *dim == kind).collect();
-        let mut arguments = json!({ "kind": kind, "filters": scope_filters(scope, &but), "limit": THINGS });
+        let mut filters = scope_filters(scope, &but);
+        filters.extend(of_job.map(|job| json!({ "dim": "job", "values": [job] })));
+        let mut arguments = json!({ "kind": kind, "filters": filters, "limit": THINGS });
         // `what metrics do you have about power`
         if let (Some(typed), true) = (&stage.reading.metric_typed, kind == "metric") {
             set(&mut arguments, "search", json!(typed));

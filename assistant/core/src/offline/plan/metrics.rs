@@ -52,8 +52,10 @@ fn aggregation(stage: &Stage<'_>, metric: &str) -> Option<String> {
         return said.map(str::to_owned);
     }
     let words = normalised(&stage.ask.text, stage.lexicon);
-    let paced =
-        any(&words, &["per second", "a second", "rate", "tok/s", "tokens/s", "throughput", "speed", "bandwidth"]);
+    let paced = any(
+        &words,
+        &["per second", "per sec", "a second", "rate", "tok/s", "tokens/s", "throughput", "speed", "bandwidth"],
+    );
     let summed = said == Some("sum")
         || stage.reading.has("how_many")
         || any(
@@ -61,7 +63,11 @@ fn aggregation(stage: &Stage<'_>, metric: &str) -> Option<String> {
             &["consumption", "consumed", "consume", "used", "spent", "in all", "in total", "how much", "altogether"],
         );
     match said {
-        _ if paced => Some("rate".to_owned()),
+        _ if paced
+            || stage.reading.limits.iter().any(|limit| limit.unit.contains('/') || limit.unit.ends_with("ps")) =>
+        {
+            Some("rate".to_owned())
+        }
         _ if summed => Some("increase".to_owned()),
         // Of a counter no sample is a value.
         Some("max" | "min" | "avg" | "last") | None => None,
@@ -95,6 +101,9 @@ fn value(stage: &Stage<'_>, scope: &Scope, metric: &str, range: TimeRange, asked
             set(&mut arguments, "group_by", json!([kind]));
         } else if !reading.ranked.is_empty() && (reading.has("each_side") || reading.has("kind_many")) {
             set(&mut arguments, "group_by", json!(reading.ranked));
+        }
+        if let (Some(step), None) = (reading.step, arguments.get("samples")) {
+            set(&mut arguments, "step_seconds", json!(step));
         }
         ToolCall { tool: "metric_range".to_owned(), arguments }
     };
@@ -195,8 +204,16 @@ fn top_k(stage: &Stage<'_>, scope: &Scope, metric: &str, range: TimeRange, asked
         let above = matches!(limit.op, "gt" | "ge");
         set(&mut arguments, if above { "above" } else { "below" }, json!(bound));
         ascending = !above;
+        // `between 500 and 650 W`: the other end of the band.
+        if let Some(other) = reading.limits.get(1).filter(|other| other.first == limit.first) {
+            let unit = stage.catalogue.get(metric).map_or(sightline_model::Unit::None, Metric::unit);
+            if let Ok(other) = in_unit(other.amount, &other.unit, unit) {
+                set(&mut arguments, "below", json!(rounded(other)));
+            }
+        }
+        let band = reading.limits.len() > 1;
         // `which GPUs were over 85 °C` asks whether any sample was.
-        if reading.aggregation.is_none() && !is_now(reading) && (above || reading.has("any_time")) {
+        if reading.aggregation.is_none() && !band && !is_now(reading) && (above || reading.has("any_time")) {
             set(&mut arguments, "aggregation", json!(if above { "max" } else { "min" }));
         }
     }
@@ -226,9 +243,17 @@ fn threshold(stage: &Stage<'_>, scope: &Scope, metric: &str, range: TimeRange, a
         set(&mut arguments, "step_seconds", json!(0));
         return call_once(stage, "metric_range", arguments, Some(asked));
     }
-    // A percentile is known per step only: its steps are shown.
+    // A percentile is known per step only: its steps are shown, and whether it was beyond the limit over the whole window.
     if reading.aggregation.as_deref().is_some_and(|name| !matches!(name, "max" | "min" | "last" | "avg")) {
-        return call_once(stage, "metric_range", arguments, Some(asked));
+        let mut whole = arguments.clone();
+        set(&mut whole, "group_by", json!(ranked(reading, metric, stage.catalogue)));
+        set(&mut whole, if above { "above" } else { "below" }, json!(bound));
+        let call = |tool: &str, arguments| ToolCall { tool: tool.to_owned(), arguments };
+        return several(stage, vec![call("metric_range", arguments), call("top_k", whole)], asked);
+    }
+    // No sample of a counter is its pace: what went over is told by the pace of each, and its steps tell when.
+    if stage.catalogue.get(metric).map(Metric::kind) == Some(MetricKind::Counter) {
+        return paced(stage, arguments, metric, (above, bound), asked);
     }
     let one = scope.job.is_some() || ["gpu", "node", "service"].iter().any(|dim| !scope.of(dim).is_empty());
     if !one || reading.ranked == ["node"] {
@@ -243,6 +268,19 @@ fn threshold(stage: &Stage<'_>, scope: &Scope, metric: &str, range: TimeRange, a
     set(&mut arguments, "samples", json!("time"));
     set(&mut arguments, "limit", json!(FIRST_BEYOND));
     call_once(stage, "metric_range", arguments, Some(asked))
+}
+
+/// A limit on the pace of a counter, or on how much it grew: `over 2 GB/s on ib_receive_bytes`, `more than 100 symbol errors`.
+fn paced(stage: &Stage<'_>, mut arguments: Value, metric: &str, beyond: (bool, f64), asked: AskedRange) -> Turn {
+    let (above, bound) = beyond;
+    let by_time =
+        stage.reading.limits.first().is_some_and(|limit| limit.unit.contains('/') || limit.unit.ends_with("ps"));
+    set(&mut arguments, "aggregation", json!(if by_time { "rate" } else { "increase" }));
+    let mut ranking = arguments.clone();
+    set(&mut ranking, "group_by", json!(ranked(stage.reading, metric, stage.catalogue)));
+    set(&mut ranking, if above { "above" } else { "below" }, json!(bound));
+    let call = |tool: &str, arguments| ToolCall { tool: tool.to_owned(), arguments };
+    several(stage, vec![call("metric_range", arguments), call("top_k", ranking)], asked)
 }
 
 fn compare(stage: &Stage<'_>, scope: &Scope, metric: &str) -> Turn {

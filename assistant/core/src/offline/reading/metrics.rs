@@ -58,13 +58,23 @@ pub(super) fn find_metrics(
             if size == 1 && is_no_metric(words, place) {
                 continue;
             }
+            if size > 1 && begins_inside(words, place, size, lexicon, catalogue) {
+                continue;
+            }
             if (place..place + size).any(|p| in_time(p) || taken.get(p).copied().unwrap_or(true)) {
                 continue;
             }
             let here = || words.iter().skip(place).take(size);
             let typed = here().map(|w| w.typed).collect::<Vec<_>>().join(" ");
             let folded = here().map(|w| w.folded.as_str()).collect::<Vec<_>>().join(" ");
-            let mut ids = meant(&typed, lexicon, catalogue);
+            // `tokens per second` of a service are not those of a training job, which the catalogue knows by the same words.
+            let open = matches!(about, Some(Subject::Service | Subject::Anything));
+            let several = lexicon.stands_for.several.get(&folded).filter(|_| open);
+            let mut ids: Vec<String> =
+                several.into_iter().flatten().filter(|id| catalogue.get(id).is_some()).cloned().collect();
+            if ids.is_empty() {
+                ids = meant(&typed, lexicon, catalogue);
+            }
             if ids.is_empty() {
                 ids = meant(&folded, lexicon, catalogue);
             }
@@ -87,7 +97,7 @@ pub(super) fn find_metrics(
     }
     let ranks_by = lexicon.stands_for.ranks_by.iter().find(|(word, _)| find(words, word).is_some());
     let mut metrics: Vec<Vec<String>> =
-        found.iter().map(|(_, _, ids, typed)| narrowed(ids, typed, words, about, catalogue)).collect();
+        found.iter().map(|(_, _, ids, typed)| narrowed(ids, typed, words, about, lexicon, catalogue)).collect();
     let typed = found.first().map(|(_, _, _, typed)| typed.clone());
     let first = if metrics.is_empty() { Vec::new() } else { metrics.remove(0) };
     let mut also: Vec<String> = Vec::new();
@@ -109,6 +119,18 @@ pub(super) fn find_metrics(
         _ => none(words, catalogue),
     };
     Found { metric, typed, also, taken }
+}
+
+/// `prompt tokens per second`: a run whose first word ends another metric's name is the unit of that one.
+fn begins_inside(words: &[Word<'_>], place: usize, size: usize, lexicon: &Lexicon, catalogue: &Catalogue) -> bool {
+    let run = |from: usize, count: usize| -> String {
+        words.iter().skip(from).take(count).map(|word| word.folded.as_str()).collect::<Vec<_>>().join(" ")
+    };
+    let Some(before) = place.checked_sub(1) else { return false };
+    let own = meant(&run(place, size), lexicon, catalogue);
+    let other = meant(&run(before, 2), lexicon, catalogue);
+    let whole = meant(&run(before, size + 1), lexicon, catalogue);
+    !own.is_empty() && other.len() == 1 && whole.is_empty() && !own.contains(other.first().unwrap_or(&String::new()))
 }
 
 /// What a run of words means: in the catalogue, or by the planner's own words.
@@ -144,10 +166,19 @@ fn narrowed(
     typed: &str,
     words: &[Word<'_>],
     about: Option<Subject>,
+    lexicon: &Lexicon,
     catalogue: &Catalogue,
 ) -> Vec<String> {
-    if ids.len() < 2 {
-        return ids.to_vec();
+    if let [only] = ids {
+        return vec![turned(only, typed, words, lexicon, catalogue)];
+    }
+    // `which node wrote the most to disk`
+    let told = lexicon.stands_for.tells.iter().filter(|(word, _)| find(words, word).is_some());
+    for (_, part) in told {
+        let told: Vec<String> = ids.iter().filter(|id| id.contains(part.as_str())).cloned().collect();
+        if !told.is_empty() && told.len() < ids.len() {
+            return told;
+        }
     }
     let level = |id: &String| catalogue.get(id).map(Metric::entity);
     let of = |levels: &[EntityLevel]| -> Vec<String> {
@@ -184,6 +215,27 @@ fn narrowed(
         [first, ..] if serving || training => vec![first.clone()],
         _ => best,
     }
+}
+
+/// `who pushes the most over infiniband`: where a metric has two directions and its name says none, another word may.
+fn turned(id: &str, typed: &str, words: &[Word<'_>], lexicon: &Lexicon, catalogue: &Catalogue) -> String {
+    let typed = typed.to_lowercase();
+    let says =
+        ["receive", "transmit", "read", "writ", "rx", "tx", " in", " out", "_"].iter().any(|part| typed.contains(part));
+    let told = lexicon.stands_for.tells.iter().filter(|(word, _)| find(words, word).is_some()).map(|(_, part)| part);
+    for part in told.filter(|_| !says) {
+        let other = match part.as_str() {
+            "_transmit" => "_receive",
+            "_receive" => "_transmit",
+            "_written" => "_read",
+            _ => "_written",
+        };
+        let turned = id.replace(other, part);
+        if turned != id && catalogue.get(&turned).is_some() {
+            return turned;
+        }
+    }
+    id.to_owned()
 }
 
 /// A word written like a metric's name is one that was meant, if misspelt.

@@ -1,6 +1,7 @@
 //! What single words say: the job, things named by kind and name, people, how many, what is ranked.
 
 use super::super::lexicon::Lexicon;
+use super::super::limits::Limit;
 use super::super::subject;
 use super::super::time::TimeMention;
 use super::super::words::{Word, any, at, find, length, number_word};
@@ -124,6 +125,10 @@ pub(super) fn named(words: &[Word<'_>], lexicon: &Lexicon) -> Named {
             let is_name = next.folded.chars().any(|c| c.is_ascii_digit()) || next.folded.contains(['-', '_', '.']);
             let plain = matches!(kind, "cluster" | "service" | "model")
                 && !is_filler(&next.folded)
+                // `is the cluster fine` names none.
+                && !lexicon.what.all_well.has(&next.folded)
+                && !lexicon.unwell.unwell.has(&next.folded)
+                && !lexicon.unwell.slow.has(&next.folded)
                 && (!lexicon.knows(&next.folded) || lexicon.names.common.has(&next.folded) || next.folded == "chat");
             let fits = match kind {
                 "gpu" | "rank" => is_index,
@@ -158,6 +163,8 @@ pub(super) fn users(text: &str, words: &[Word<'_>], lexicon: &Lexicon) -> Vec<St
     let is_person = |word: &str| {
         word.chars().count() >= 3
             && word.chars().all(|c| c.is_alphanumeric() || matches!(c, '.' | '_' | '-'))
+            // Machines and jobs have numbers, people seldom: `n03's gpus`, `is moe-8x22b running`.
+            && !word.chars().any(|c| c.is_ascii_digit())
             && !lexicon.knows(&word.to_lowercase())
     };
     let mut users: Vec<String> = Vec::new();
@@ -215,8 +222,8 @@ pub(super) fn users(text: &str, words: &[Word<'_>], lexicon: &Lexicon) -> Vec<St
     users
 }
 
-/// `top 5`, `5 hottest`, `the three worst`, `last 10 lines`.
-pub(super) fn count(words: &[Word<'_>], lexicon: &Lexicon) -> Option<u32> {
+/// `top 5`, `5 hottest`, `the three worst`, `last 10 lines`, `which two nodes`, `ten gpus with the highest …`.
+pub(super) fn count(words: &[Word<'_>], limits: &[Limit], lexicon: &Lexicon) -> Option<u32> {
     let number = |place: usize| {
         let word = words.get(place)?;
         let said = number_word(&word.folded).filter(|n| n.fract() == 0.0 && *n >= 2.0).map(|n| n as u32);
@@ -233,7 +240,17 @@ pub(super) fn count(words: &[Word<'_>], lexicon: &Lexicon) -> Option<u32> {
                 || matches!(w.folded.as_str(), "lines" | "log" | "events" | "alerts" | "entries" | "messages")
         })
     };
-    words.iter().enumerate().find_map(|(place, word)| {
+    let limited = |place: usize| limits.iter().any(|limit| (limit.first..limit.first + limit.length).contains(&place));
+    let plural = |place: usize| words.get(place).filter(|word| word.folded.ends_with('s'));
+    let counted = |place: usize| {
+        (!limited(place) && things(plural(place + 1)) && !before_number(words, place)).then(|| number(place)).flatten()
+    };
+    let told = words.iter().enumerate().find_map(|(place, word)| {
+        // `tail -5`, `tail -n 20`
+        if matches!(word.folded.as_str(), "tail" | "head") {
+            let amounts = words.iter().skip(place + 1).take(2).map(|word| word.folded.trim_start_matches('-'));
+            return amounts.filter_map(|amount| amount.parse::<u32>().ok()).find(|n| (1..=1000).contains(n));
+        }
         if ranks(word) {
             return number(place + 1).or_else(|| place.checked_sub(1).and_then(number));
         }
@@ -243,17 +260,25 @@ pub(super) fn count(words: &[Word<'_>], lexicon: &Lexicon) -> Option<u32> {
         }
         let last = matches!(word.folded.as_str(), "last" | "latest" | "which" | "newest" | "show" | "list");
         (last && things(words.get(place + 2))).then(|| number(place + 1)).flatten()
-    })
+    });
+    told.or_else(|| (0..words.len()).find_map(counted))
+}
+
+/// `node 17 gpus`: the number is a name there.
+fn before_number(words: &[Word<'_>], place: usize) -> bool {
+    let before = place.checked_sub(1).and_then(|place| words.get(place)).map(|word| word.folded.as_str());
+    matches!(before, Some("node" | "host" | "gpu" | "rank" | "job" | "all" | "of" | "than" | "least" | "most"))
 }
 
 pub(super) fn ascending(words: &[Word<'_>], lexicon: &Lexicon) -> bool {
     lexicon.what.least.any(words) && !any(words, &["at least"])
-        || any(words, &["shortest", "odd one out"]) && !lexicon.what.most.any(words)
+        || any(words, &["shortest", "odd one out", "laggard", "straggler", "black sheep"])
+            && !lexicon.what.most.any(words)
         || any(words, &["which", "what"]) && any(words, &["low", "lower", "cold"]) && !lexicon.what.most.any(words)
 }
 
 /// What is ranked, from the plural or `which …`.
-pub(super) fn ranked(words: &[Word<'_>]) -> Vec<&'static str> {
+pub(super) fn ranked(words: &[Word<'_>], lexicon: &Lexicon) -> Vec<&'static str> {
     let dims: [(&[&str], &[&'static str]); 10] = [
         (&["by gpu", "per gpu", "each gpu", "every gpu"], &["node", "gpu"]),
         (&["by pod", "per pod", "each pod", "pods", "which pod", "replicas", "which replica"], &["pod"]),
@@ -325,15 +350,63 @@ pub(super) fn ranked(words: &[Word<'_>]) -> Vec<&'static str> {
             &["service"],
         ),
     ];
-    dims.iter().find(|(phrases, _)| any(words, phrases)).map(|(_, dims)| dims.to_vec()).unwrap_or_default()
+    // `jobs by GPU memory`: the GPU is part of the metric.
+    let measures = [
+        "memory",
+        "temperature",
+        "temperatures",
+        "utilization",
+        "power",
+        "clock",
+        "load",
+        "usage",
+        "hours",
+        "count",
+        "energy",
+        "util",
+    ];
+    let of_metric = |phrase: &str| {
+        let next = find(words, phrase).and_then(|place| words.get(place + length(phrase)));
+        let by = phrase.starts_with("by ") || phrase.starts_with("per ") || phrase.starts_with("each ");
+        by && next.is_some_and(|word| measures.contains(&word.folded.as_str()))
+    };
+    let stands = |phrase: &&str| find(words, phrase).is_some() && !of_metric(phrase);
+    let said = dims.iter().find(|(phrases, _)| phrases.iter().any(stands)).map(|(_, dims)| dims.to_vec());
+    said.or_else(|| ranked_one(words, lexicon)).unwrap_or_default()
+}
+
+/// `lowest drawing card of J124`, `the busiest box`: one of a kind, told by where it stands among them. The GPU of `highest GPU power` is none.
+fn ranked_one(words: &[Word<'_>], lexicon: &Lexicon) -> Option<Vec<&'static str>> {
+    const ENDS: [&str; 16] =
+        ["of", "in", "on", "at", "by", "among", "for", "with", "has", "had", "is", "was", "does", "did", "and", "over"];
+    let ranks = |place: usize| lexicon.what.most.at(words, place).or_else(|| lexicon.what.least.at(words, place));
+    let (place, used) = (0..words.len()).find_map(|place| Some((place, ranks(place)?)))?;
+    let kind_at = |at: usize| {
+        let kind = lexicon.stands_for.kinds.get(&words.get(at)?.folded)?;
+        let next = words.get(at + 1).map(|word| word.folded.as_str());
+        let whole = words.get(at).is_some_and(|word| word.ends) || next.is_none_or(|next| ENDS.contains(&next));
+        whole.then_some(kind.as_str())
+    };
+    match (place + used..place + used + 3).find_map(kind_at)? {
+        "gpu" => Some(vec!["node", "gpu"]),
+        "node" => Some(vec!["node"]),
+        "job" => Some(vec!["job"]),
+        "service" | "model" => Some(vec!["service"]),
+        "pod" => Some(vec!["pod"]),
+        "rank" => Some(vec!["rank"]),
+        "cluster" => Some(vec!["cluster"]),
+        _ => None,
+    }
 }
 
 /// A kind of things that is asked for in the plural: `which nodes`, `how many users`.
 pub(super) fn kind_many(words: &[Word<'_>], lexicon: &Lexicon) -> Option<&'static str> {
     const KINDS: [&str; 10] = ["gpu", "node", "cluster", "job", "user", "service", "model", "rack", "pod", "metric"];
-    words.iter().find_map(|word| {
+    words.iter().enumerate().find_map(|(place, word)| {
         let kind = lexicon.stands_for.kinds.get(&word.folded)?;
-        let plural = word.folded.ends_with('s');
+        // `node count by cluster`
+        let counted = words.get(place + 1).is_some_and(|next| matches!(next.folded.as_str(), "count" | "counts"));
+        let plural = word.folded.ends_with('s') || counted;
         KINDS.into_iter().find(|known| known == kind && plural)
     })
 }

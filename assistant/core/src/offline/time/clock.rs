@@ -28,6 +28,8 @@ pub(super) fn clock_at(words: &[Word<'_>], place: usize, bare: bool) -> Option<C
     };
     match word {
         "noon" | "midday" => return whole(12, 0, 1, true).map(|clock| Clock { hour_only: false, ..clock }),
+        "breakfast" => return whole(8, 0, 1, true).map(|clock| Clock { hour_only: false, ..clock }),
+        "lunch" | "lunchtime" => return whole(12, 0, 1, true).map(|clock| Clock { hour_only: false, ..clock }),
         "midnight" => return whole(0, 0, 1, true).map(|clock| Clock { hour_only: false, ..clock }),
         _ => {}
     }
@@ -53,6 +55,12 @@ pub(super) fn clock_at(words: &[Word<'_>], place: usize, bare: bool) -> Option<C
             _ => (word, None, 1),
         },
     };
+    // `half past nine`, `at eight`
+    let spelled =
+        super::super::words::number_word(digits).filter(|n| bare && n.fract() == 0.0 && (1.0..=12.0).contains(n));
+    let spelled = spelled.filter(|_| digits.len() > 2 && !matches!(digits, "couple" | "few" | "dozen" | "both"));
+    let spelled = spelled.map(|hour| hour.to_string());
+    let digits = spelled.as_deref().unwrap_or(digits);
     let is_digits = |text: &str| !text.is_empty() && text.len() <= 2 && text.bytes().all(|b| b.is_ascii_digit());
     let (hour, minute, second, written) = match digits.split(':').collect::<Vec<_>>().as_slice() {
         [hour, minute] if is_digits(hour) && minute.len() == 2 && is_digits(minute) => (*hour, *minute, "0", true),

@@ -51,6 +51,18 @@ pub(super) fn day_at(words: &[Word<'_>], place: usize, today: Date) -> Option<(D
         }
     }
     let word = words.get(place + lead)?;
+    // `jobs that sat on their cards`
+    let sits = matches!(word.folded.as_str(), "sat" | "sun" | "wed" | "mon")
+        && lead == 0
+        && words.get(place + 1).is_some_and(|next| {
+            matches!(
+                next.folded.as_str(),
+                "on" | "idle" | "idly" | "around" | "there" | "unused" | "empty" | "waiting" | "by"
+            )
+        });
+    if sits {
+        return None;
+    }
     if let Some(weekday) = weekday(&word.folded) {
         let same = today.weekday() == weekday && !last;
         let day = if same { today } else { today.nth_weekday(-1, weekday).ok()? };

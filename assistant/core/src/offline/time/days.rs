@@ -1,11 +1,12 @@
 //! Days and parts of days as windows: `last night`, `monday evening`, `yesterday`, `this week`, `the weekend`.
 
-use jiff::ToSpan as _;
 use jiff::civil::{Date, Time, Weekday};
+use jiff::{SignedDuration, ToSpan as _};
 
-use super::super::words::at;
+use super::super::words::{at, number_word};
 use super::Meaning;
 use super::dates::day_at;
+use super::lengths::length_at;
 use super::ranges::Reader;
 
 impl Reader<'_> {
@@ -31,6 +32,10 @@ impl Reader<'_> {
             let evening = if tonight { today } else { today.yesterday().ok()? };
             return self.part(evening, 20, evening.tomorrow().ok()?, 6, before + words);
         }
+        let small = ["the wee hours", "the small hours", "wee hours", "small hours", "the early hours", "early hours"];
+        if let Some(words) = self.phrase(lead, &small) {
+            return self.part(today, 0, today, 6, before + words);
+        }
         let (day, words) = if at(self.words, lead, "this") {
             (today, 1)
         } else if let Some(found) = day_at(self.words, lead, today) {
@@ -51,6 +56,39 @@ impl Reader<'_> {
             "night" => self.part(day, 20, day.tomorrow().ok()?, 6, length),
             _ => None,
         }
+    }
+
+    /// `the first six hours of today`, `in the last 2 hours of sunday`, `the second half of yesterday`.
+    pub(super) fn part_of(&self, place: usize) -> Option<Meaning> {
+        let before = self.phrase(place, &["in", "during", "over", "for", "within", "of"]).unwrap_or(0);
+        let the = self.phrase(place + before, &["the"]).unwrap_or(0);
+        let lead = place + before + the;
+        let first = self.phrase(lead, &["first", "opening", "early"]);
+        let second = self.phrase(lead, &["second", "other"]).filter(|words| at(self.words, lead + words, "half"));
+        let last = self.phrase(lead, &["last", "final", "closing"]).or(second);
+        let start = lead + first.or(last)?;
+        let (share, used) = match length_at(self.words, start) {
+            _ if at(self.words, start, "half") => (None, 1),
+            Some((span, used)) => (Some(span), used),
+            // `the last six of yesterday`: hours.
+            None => {
+                let number = number_word(&self.words.get(start)?.folded).filter(|n| n.fract() == 0.0 && *n >= 1.0);
+                let hours = number.or_else(|| self.words.get(start)?.folded.parse().ok())?;
+                ((1.0..24.0).contains(&hours)).then(|| (Some((hours as i64).hours()), 1))?
+            }
+        };
+        let of = self.phrase(start + used, &["of the", "of", "in"])?;
+        let whole = self.day_part(start + used + of).or_else(|| self.whole_day(start + used + of))?;
+        let length = start + used + of + whole.length - place;
+        let half = SignedDuration::from_millis(whole.to.duration_since(&whole.from).as_millis() as i64 / 2);
+        let (from, to) = match (first.is_some(), share) {
+            (true, Some(span)) => (whole.from.clone(), whole.from.checked_add(span).ok()?),
+            (true, None) => (whole.from.clone(), whole.from.checked_add(half).ok()?),
+            (false, Some(span)) => (whole.to.checked_sub(span).ok()?, whole.to.clone()),
+            (false, None) => (whole.to.checked_sub(half).ok()?, whole.to.clone()),
+        };
+        // A part is inside of the whole.
+        (from >= whole.from && to <= whole.to).then(|| Meaning::window(length, from, to))
     }
 
     pub(super) fn part(&self, from: Date, from_hour: i8, to: Date, to_hour: i8, length: usize) -> Option<Meaning> {

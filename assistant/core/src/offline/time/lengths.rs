@@ -15,6 +15,7 @@ fn unit_span(amount: f64, unit: &str) -> Option<Span> {
         "m" | "min" | "mins" | "minute" | "minutes" => 60.0,
         "h" | "hr" | "hrs" | "hour" | "hours" => 3600.0,
         // Days and weeks as the asker's calendar counts them: 23 or 25 hours when the clocks change.
+        "fortnight" | "fortnights" if amount.fract() == 0.0 => return Span::new().try_weeks(whole(amount * 2.0)?).ok(),
         "d" | "day" | "days" if amount.fract() == 0.0 => return Span::new().try_days(whole(amount)?).ok(),
         "w" | "wk" | "week" | "weeks" if amount.fract() == 0.0 => return Span::new().try_weeks(whole(amount)?).ok(),
         "d" | "day" | "days" => 86_400.0,
@@ -63,6 +64,18 @@ fn amount(words: &[Word<'_>], place: usize) -> Option<(f64, usize)> {
     let word = words.get(place)?.folded.as_str();
     let value = word.parse::<f64>().ok().or_else(|| number_word(word));
     value.filter(|n| *n > 0.0 && n.is_finite()).map(|n| (n, 1))
+}
+
+/// A length of a whole number of seconds, up to a day, and how many words it takes.
+pub(in crate::offline) fn seconds_at(words: &[Word<'_>], place: usize) -> Option<(u32, usize)> {
+    // `15-minute`
+    let glued = words.get(place).and_then(|word| word.folded.split_once('-'));
+    let (span, used) = match glued {
+        Some((amount, unit)) => (unit_span(amount.parse().ok()?, unit)?, 1),
+        None => length_at(words, place)?,
+    };
+    let seconds = span.total((jiff::Unit::Second, jiff::SpanRelativeTo::days_are_24_hours())).ok()?;
+    ((1.0..=86_400.0).contains(&seconds)).then_some((seconds as u32, used))
 }
 
 /// The length of time at that place and how many words it takes.

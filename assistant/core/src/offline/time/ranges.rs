@@ -37,7 +37,15 @@ impl Reader<'_> {
 
     /// The expression that begins there. Where it names a zone, its clock times and days are those of that zone.
     pub(super) fn meaning_at(&self, place: usize) -> Option<Meaning> {
-        let meaning = self.in_own_zone(place)?;
+        let mut meaning = self.in_own_zone(place)?;
+        // `today till now`, `yesterday until now`
+        let so_far = self.phrase(
+            place + meaning.length,
+            &["till now", "until now", "up to now", "up until now", "so far", "till this moment", "to now", "to date"],
+        );
+        if let (Some(words), Moment::Window) = (so_far, meaning.moment) {
+            meaning = Meaning { length: meaning.length + words, to: self.now.clone(), ..meaning };
+        }
         let inside = (place..place + meaning.length).find_map(|at| zone_at(self.words, at));
         let behind = place + meaning.length;
         // The asker's own abbreviation is no question: `9 am IST` in India.
@@ -51,7 +59,8 @@ impl Reader<'_> {
     }
 
     fn in_own_zone(&self, place: usize) -> Option<Meaning> {
-        self.between(place)
+        self.part_of(place)
+            .or_else(|| self.between(place))
             .or_else(|| self.beside(place))
             .or_else(|| self.since(place))
             .or_else(|| self.until(place))
@@ -83,6 +92,16 @@ impl Reader<'_> {
                 "this minute",
                 "as of now",
                 "this instant",
+                "at the mo",
+                "at this very moment",
+                "as we speak",
+                "presently",
+                "at this time",
+                "this very moment",
+                "this second",
+                "right this minute",
+                "right this second",
+                "at the minute",
             ],
         ) {
             return Some(Meaning { moment: Moment::Now, ..Meaning::window(length, back(NOW)?, self.now.clone()) });
@@ -120,13 +139,23 @@ impl Reader<'_> {
             return Some(Meaning::window(words, self.now.checked_sub(span).ok()?, self.now.clone()));
         };
         let lead = lead + last;
+        // `the past day and a half`
+        let unit_and_half = self
+            .words
+            .get(place + lead)
+            .map(|unit| [Word { typed: "", folded: "1.5".to_owned(), mended: false, ends: false }, unit.clone()]);
+        if let Some(words) = unit_and_half.filter(|_| at(self.words, place + lead + 1, "and a half"))
+            && let Some((span, _)) = length_at(&words, 0)
+        {
+            return Some(Meaning::window(lead + 4, self.now.checked_sub(span).ok()?, self.now.clone()));
+        }
         if let Some((span, words)) = length_at(self.words, place + lead) {
             let from = self.now.checked_sub(span).ok()?;
             return Some(Meaning::window(lead + words, from, self.now.clone()));
         }
         let unit = self.words.get(place + lead)?.folded.as_str();
         let span = match unit {
-            "second" | "minute" | "hour" | "day" | "week" => {
+            "second" | "minute" | "hour" | "day" | "week" | "fortnight" => {
                 length_at(
                     &[
                         Word { typed: "", folded: "1".to_owned(), mended: false, ends: false },

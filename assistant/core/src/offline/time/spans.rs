@@ -34,15 +34,43 @@ impl Reader<'_> {
         if let Some(meaning) = self.joined(place_of, day) {
             return Some(Meaning { length: meaning.length + day_words, ..meaning });
         }
-        let (lead, joiners): (usize, &[&str]) = match self.words.get(place_of)?.folded.as_str() {
-            "between" => (1, &["and", "to", "-"]),
-            "from" => (1, &["to", "until", "till", "up to", "-", "through"]),
+        const TO: &[&str] = &["to", "until", "till", "up to", "-", "through", "and until", "and till", "up until"];
+        const BUT: &[&str] = &[
+            "but before",
+            "and before",
+            "until",
+            "till",
+            "to",
+            "but not after",
+            "and not after",
+            "and until",
+            "but until",
+        ];
+        let after = self.phrase(place_of, &["after", "later than", "not before", "past", "since"]);
+        let (lead, joiners): (usize, &[&str]) = match (self.words.get(place_of)?.folded.as_str(), after) {
+            ("between", _) => (1, &["and", "to", "-"]),
+            ("from", _) => (1, TO),
+            (_, Some(words)) => (words, BUT),
             _ => (0, &["to", "until", "till", "-"]),
         };
-        let first = self.point(place_of + lead, day, lead == 1)?;
+        if let Some(meaning) = self.begun_whole(place, place_of + lead, TO).filter(|_| lead > 0 && day.is_none()) {
+            return Some(meaning);
+        }
+        let mut first = match self.point(place_of + lead, day, lead > 0) {
+            Some(first) => first,
+            // `6 to 8 this morning`: bare hours are clock times where a day or a part of one stands behind them.
+            None if lead == 0 && day.is_none() => return self.bare_hours(place),
+            None => return None,
+        };
+        // `from 21:00 yesterday to 1:00 today`
+        let own_day = self.day_behind(&mut first, place_of + lead, day);
         let joint = place_of + lead + first.words;
         let joiner = self.phrase(joint, joiners)?;
-        let second = self.point(joint + joiner, Some(first.day), true)?;
+        let mut second = self.point(joint + joiner, Some(first.day), true)?;
+        if own_day {
+            self.day_behind(&mut second, joint + joiner, None);
+        }
+        let day = day.or(own_day.then_some(first.day));
         // `A to B` without a word before it is a range only of clock times or days that are written out.
         if lead == 0
             && (first.clock.is_none() || second.clock.is_none())
@@ -52,6 +80,50 @@ impl Reader<'_> {
         }
         let length = joint + joiner + second.words - place;
         Some(self.spanned(place, length, first, second, day.is_some()))
+    }
+
+    /// A clock time with its day behind it is of that day; whether there is one.
+    fn day_behind(&self, point: &mut Point, place: usize, day: Option<Date>) -> bool {
+        if point.clock.is_none() || day.is_some() {
+            return false;
+        }
+        let Some((date, words)) = day_at(self.words, place + point.words, self.now.date()) else { return false };
+        // `14:00 monday evening` says more than the day.
+        let Ok(moved) = point.at.with().date(date).build() else { return false };
+        (point.at, point.day) = (moved, date);
+        point.words += words;
+        true
+    }
+
+    /// `from the weekend until now`, `from last night to 9:00`: what begins is a stretch of time.
+    fn begun_whole(&self, place: usize, start: usize, joiners: &[&str]) -> Option<Meaning> {
+        let whole = self.day_part(start).or_else(|| {
+            self.whole_day(start)
+                .filter(|_| self.phrase(start, &["the weekend", "this week", "weekend", "last weekend"]).is_some())
+        })?;
+        let joint = start + whole.length;
+        let joiner = self.phrase(joint, joiners)?;
+        let end = self.point(joint + joiner, None, true)?;
+        let length = joint + joiner + end.words - place;
+        Some(Meaning::window(length, whole.from, end.at))
+    }
+
+    /// `6 to 8 this morning`, `9-11 yesterday`: hours alone, told by the day behind them.
+    fn bare_hours(&self, place: usize) -> Option<Meaning> {
+        let from = super::clock::hour_alone(self.words, place)?;
+        let joiner = self.phrase(place + 1, &["to", "till", "until", "-"])?;
+        let to = super::clock::hour_alone(self.words, place + 1 + joiner)?;
+        let behind = place + 2 + joiner;
+        let (day, part, words) = match (self.day_part(behind), day_at(self.words, behind, self.now.date())) {
+            (Some(part), _) => (part.from.date(), Some(part.from.hour()), part.length),
+            (None, Some((day, words))) => (day, None, words),
+            (None, None) => return None,
+        };
+        let late = part.is_some_and(|hour| hour >= 12) && from < 12;
+        let moved = |hour: i8| if late && hour < 12 { hour + 12 } else { hour };
+        let at = |hour: i8| Some(self.on(day, Time::new(moved(hour), 0, 0, 0).ok()?)?.0);
+        let (from, to) = (at(from)?, at(to)?);
+        (from < to).then(|| Meaning::window(behind + words - place, from, to))
     }
 
     /// `2026-05-03T14:00Z..2026-05-03T15:30Z`, `A/B` as ISO writes an interval.
@@ -147,6 +219,15 @@ impl Reader<'_> {
             length += words;
             (from, to) = (moved_from, moved_to);
         }
+        // `between 11 and 1 last night`: hours of a dial, of which the night has those from six in the evening on.
+        if !has_day && self.phrase(place + length, &["last night", "yesterday night", "yesterday evening"]).is_some() {
+            let evening = |at: &ZonedDateTime, clock: Option<Clock>| {
+                let open = clock.is_some_and(|clock| !clock.sure && (6..12).contains(&clock.time.hour()));
+                at.checked_add(12.hours()).ok().filter(|_| open)
+            };
+            from = evening(&from, from_clock).unwrap_or(from);
+            to = evening(&to, to_clock).unwrap_or(to);
+        }
         if !has_day && let Some((moved_from, moved_to, words)) = self.of_last_night(place + length, &from, &to) {
             length += words;
             (from, to) = (moved_from, moved_to);
@@ -199,13 +280,22 @@ impl Reader<'_> {
             to: now.clone(),
             note,
         };
-        if let Some(part) = self.day_part(start) {
+        // Noon is an instant where something begins then.
+        let at_noon = |length: usize| at(self.words, start + length - 1, "noon");
+        if let Some(part) = self.day_part(start).filter(|part| !at_noon(part.length)) {
             return Some(made(part.from, part.length, None));
         }
         if let Some((span, words)) = length_at(self.words, start)
             && at(self.words, start + words, "ago")
         {
             return Some(made(self.now.checked_sub(span).ok()?, words + 1, None));
+        }
+        // `since 3 days`: so long until now.
+        let counted = length_at(self.words, start).filter(|_| at(self.words, place, "since") && about == 0);
+        if let Some((span, words)) = counted
+            && self.words.get(start).is_some_and(|word| word.folded.starts_with(|c: char| c.is_ascii_digit()))
+        {
+            return Some(made(self.now.checked_sub(span).ok()?, words, None));
         }
         // `since 7`: of an hour that a dial shows twice a day, the later one that has passed.
         let next_is_half =

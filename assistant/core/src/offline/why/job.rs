@@ -48,6 +48,31 @@ pub(super) fn next(stage: &Stage<'_>) -> Turn {
     }
 }
 
+/// Whether one job is told by words of its name.
+pub(super) enum ByWords {
+    /// All jobs have to be looked up first.
+    Look(crate::ports::ToolCall),
+    /// One is.
+    Is,
+    /// None, or several.
+    Not,
+}
+
+/// Whether the words of the question tell one job.
+pub(super) fn by_words(stage: &Stage<'_>) -> ByWords {
+    if output(stage.gathered, "job_correlation").is_some() {
+        return ByWords::Is;
+    }
+    match looked_up(stage.gathered, "job", false) {
+        None => ByWords::Look(look_up(stage.ask, None)),
+        Some(Err(_)) => ByWords::Not,
+        Some(Ok(found)) => match told(stage, found, &super::names::names(found, "job")).as_slice() {
+            [_] => ByWords::Is,
+            _ => ByWords::Not,
+        },
+    }
+}
+
 /// The call that looks for a job, or for all of them.
 pub(in crate::offline) fn look_up(ask: &Ask, job: Option<&str>) -> crate::ports::ToolCall {
     let from = ask.as_of.checked_sub((24 * JOB_HORIZON_DAYS).hours()).unwrap_or(ask.as_of);

@@ -37,12 +37,25 @@ pub(super) fn meant<'a>(words: &[Word<'_>], written: Option<&str>, names: &'a [S
 
 /// Shorter beginnings of a name say too little: `api` begins many.
 const MIN_BEGINNING: usize = 5;
+/// Beside a word for a service a whole part of a name may be as short as this: `the chat service`.
+const MIN_SAID: usize = 3;
+/// Words for a service.
+const SERVES: [&str; 7] = ["service", "api", "endpoint", "model", "deployment", "bot", "backend"];
 
 /// The only name that a word of the question begins: `checkout` for `checkoutservice`.
 fn begun<'a>(words: &[Word<'_>], names: &'a [String]) -> Option<&'a String> {
     let begins = |name: &&String| {
         let name = name.to_lowercase();
-        words.iter().any(|word| word.folded.len() >= MIN_BEGINNING && name.starts_with(&word.folded))
+        words.iter().enumerate().any(|(place, word)| {
+            // `the chat service`
+            let said = [place.checked_sub(1), Some(place + 1)].into_iter().flatten();
+            let said = said.filter_map(|place| words.get(place)).any(|beside| SERVES.contains(&beside.folded.as_str()));
+            let least = if said { MIN_SAID } else { MIN_BEGINNING };
+            let ends = name.as_bytes().get(word.folded.len()).is_none_or(|byte| !byte.is_ascii_alphanumeric());
+            word.folded.len() >= least
+                && name.starts_with(&word.folded)
+                && (ends || !said || word.folded.len() >= MIN_BEGINNING)
+        })
     };
     let mut found = names.iter().filter(begins);
     match (found.next(), found.next()) {

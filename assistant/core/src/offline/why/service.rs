@@ -44,7 +44,12 @@ pub(super) fn next(ask: &Ask, zone: &TimeZone, reading: &Reading, subject: Subje
     };
     let models = looked_up(gathered, "model", false).and_then(Result::ok);
     let mut known = names(found, "service");
-    known.extend(models.map(|found| names(found, "model")).unwrap_or_default());
+    for model in models.map(|found| names(found, "model")).unwrap_or_default() {
+        // What serves a model often goes by its name.
+        if !known.contains(&model) {
+            known.push(model);
+        }
+    }
     let spoken = if reading.is_subject_named() { Vec::new() } else { words(&ask.text) };
     if let Some(name) = meant(&spoken, written, &known) {
         let serves = names(found, "service").contains(name);
