@@ -29,7 +29,7 @@ pub(super) fn time(at: Timestamp, zone: &TimeZone) -> String {
 }
 
 /// Untrusted text, cleaned and cut: no control, bidirectional or invisible characters, no line breaks.
-pub(crate) fn clean(text: &str) -> String {
+pub fn clean(text: &str) -> String {
     let mut cleaned = String::new();
     let mut shown = 0;
     for c in text.chars() {
