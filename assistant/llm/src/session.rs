@@ -43,6 +43,7 @@ pub(crate) struct Session<'a> {
     names: Pseudonyms,
     findings: Findings,
     exchanges: Vec<Exchange>,
+    ids: BTreeSet<String>,
     meter: Meter,
     began_ms: f64,
     idle: u32,
@@ -85,6 +86,7 @@ impl<'a> Session<'a> {
             names,
             findings: Findings::default(),
             exchanges: Vec::new(),
+            ids: BTreeSet::new(),
             meter: Meter::default(),
             began_ms: planner.parts.clock.monotonic_ms(),
             idle: 0,
@@ -268,16 +270,10 @@ impl<'a> Session<'a> {
         let too_many = calls.len().saturating_sub(most) + cut;
         let mut made: Vec<Made> = Vec::new();
         let mut run: Vec<ToolCall> = Vec::new();
-        let mut ids: BTreeSet<String> = BTreeSet::new();
         for call in calls.into_iter().take(most) {
             let number = self.findings.taken.len() + run.len();
             let tool_call = ToolCall { tool: call.name.clone(), arguments: self.arguments(&call.arguments) };
-            let id = if is_id(&call.id) && ids.insert(call.id.clone()) {
-                call.id
-            } else {
-                format!("call_{}_{number}", self.exchanges.len())
-            };
-            ids.insert(id.clone());
+            let id = self.own_id(&call.id);
             let before =
                 self.findings.taken.iter().map(|taken| &taken.call).chain(&run).position(|known| *known == tool_call);
             let told = match before {
@@ -360,11 +356,18 @@ impl<'a> Session<'a> {
         }
     }
 
+    /// The model's id of a call, or one of ours where that is none or was used before: some models count anew each turn.
+    fn own_id(&mut self, id: &str) -> String {
+        let own = if is_id(id) && !self.ids.contains(id) { id.to_owned() } else { format!("call_{}", self.ids.len()) };
+        self.ids.insert(own.clone());
+        own
+    }
+
     /// Tells the model which parts failed, and why.
     fn repair(&mut self, answer: &Called, failed: &[(String, String)]) {
         let lines: Vec<String> = failed.iter().take(8).map(|(which, why)| format!("{which}: {why}")).collect();
         let told = self.names.out(&format!("These do not hold: {}. Hand in the whole answer again.", lines.join("; ")));
-        let id = if is_id(&answer.id) { answer.id.clone() } else { format!("call_{}", self.exchanges.len()) };
+        let id = self.own_id(&answer.id);
         let arguments = shown_arguments(&answer.arguments);
         self.exchanges.push(Exchange::Calls(vec![Made {
             id,

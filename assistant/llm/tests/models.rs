@@ -108,7 +108,7 @@ async fn a_draft_that_does_not_hold_is_repaired_once() {
     assert!(answered.headline.starts_with("Thermal throttling"), "{}", answered.headline);
     let told =
         server.requests()[2]["messages"].as_array().unwrap().last().unwrap()["content"].as_str().unwrap().to_owned();
-    assert!(told.contains("headline") && told.contains("91"), "{told}");
+    assert!(told.contains("headline: it rests on no evidence"), "{told}");
     // A second time it is not asked: what failed is left out, and said to be.
     let server = Server::replies(vec![good_calls(), bad]).await;
     let answered = Line::new(config(&server)).ask(QUESTION).await.unwrap();
@@ -216,7 +216,7 @@ async fn a_hostile_model_reads_nothing_else_and_every_attempt_is_in_the_log() {
         ("job_correlation", json!({ "job": "J4711", "principal": "admin" })),
         ("../../etc/passwd", json!({})),
         ("find_entities", json!(["not", "an", "object"])),
-        ("search_logs", json!("x".repeat(100_000))),
+        ("search_logs", json!("x".repeat(30_000))),
         ("compare", json!({ "metric": { "a": 1 } })),
         ("list_events", json!({})),
         ("metric_range", json!(null)),

@@ -16,7 +16,7 @@ use sightline_core::offline::OfflinePlanner;
 use sightline_core::quota::{Quota, Unmetered};
 use sightline_core::{AskError, Assistant, Clock, Ids, NoEvents, Planner, Question, answer_question};
 use sightline_guard::{Engine, EngineError, Estimate, ExecutableQuery, Guard, Mapping};
-use sightline_llm::{LlmConfig, LlmPlanner, Parts};
+use sightline_llm::{Budgets, LlmConfig, LlmPlanner, Parts};
 use sightline_model::audit::{AuditLog, AuditUnavailable, Begin, Call, Complete, Event};
 use sightline_model::{Answer, AuditRef, BoxFuture, ConversationId, QueryId, QuestionId, ResultSet, Role};
 use sightline_policies::{LivePolicies, Policies, bundle_principal};
@@ -33,13 +33,14 @@ pub struct Line {
     pub log: Arc<Log>,
 }
 
-/// Settings that point at the server, and lose no time.
+/// Settings that point at the server, with all the time that a busy machine can take.
 pub fn config(server: &Server) -> LlmConfig {
     LlmConfig {
         base_url: server.url(),
         key: Some("sk-test-key".to_owned().into()),
-        timeout: Duration::from_secs(5),
-        pause: Duration::from_millis(400),
+        timeout: Duration::from_secs(300),
+        pause: Duration::from_secs(300),
+        budgets: Budgets { time: Duration::from_secs(600), ..Budgets::default() },
         ..LlmConfig::new("scripted")
     }
 }

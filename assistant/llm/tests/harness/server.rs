@@ -86,6 +86,8 @@ impl Server {
 
 /// One connection, one request.
 async fn serve(inner: Arc<Inner>, mut socket: TcpStream) -> std::io::Result<()> {
+    // Else each small piece waits for the one before it to be acknowledged.
+    socket.set_nodelay(true)?;
     let Some((headers, body)) = request(&mut socket).await? else { return Ok(()) };
     let request: Value = serde_json::from_slice(&body).unwrap();
     inner.faults.lock().unwrap().extend(broken(&request));
