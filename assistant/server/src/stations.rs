@@ -1,5 +1,6 @@
 //! Opens everything a question passes: engine, data, policies, audit log; and closes it in order.
 
+mod planner;
 mod recorded;
 
 use std::collections::BTreeSet;
@@ -8,7 +9,8 @@ use std::sync::Arc;
 
 use jiff::{Timestamp, ToSpan as _};
 use sightline_audit::SqliteAudit;
-use sightline_core::offline::{LexiconFault, OfflinePlanner};
+use sightline_core::offline::LexiconFault;
+use sightline_core::quota::Quota;
 use sightline_core::{Assistant, Clock};
 use sightline_engine::native::DatabaseName;
 use sightline_engine::{
@@ -16,6 +18,7 @@ use sightline_engine::{
     SecondFence, WriteError, Writer, load_bundle, native, tenants,
 };
 use sightline_guard::{Guard, Mapping};
+use sightline_llm::LlmPlanner;
 use sightline_policies::LivePolicies;
 use sightline_query::Catalogue;
 use sightline_query::catalogue::LabelAliases;
@@ -74,6 +77,12 @@ pub enum OpenError {
     /// The planner's word lists cannot be read.
     #[error(transparent)]
     Lexicon(#[from] LexiconFault),
+    /// The model's client cannot be made.
+    #[error(transparent)]
+    Model(#[from] sightline_llm::ModelFault),
+    /// A model is to answer, and none is named.
+    #[error("no model is named; set `llm.model` or `SIGHTLINE_LLM_MODEL`, or ask with `--planner offline`")]
+    NoModel,
     /// The ledger of daily budgets cannot be used.
     #[error(transparent)]
     Ledger(#[from] LedgerError),
@@ -86,6 +95,8 @@ pub enum OpenError {
 pub struct Stations {
     /// The line's stations.
     pub assistant: Arc<Assistant>,
+    /// The planner that asks a model, where one does.
+    pub model: Option<Arc<LlmPlanner>>,
     /// The audit log with its health.
     pub audit: Arc<WatchedAudit>,
     /// The audit log itself, for what is done to it beside adding records: erasing, retention, a new key.
@@ -168,14 +179,18 @@ impl Stations {
         let catalogue = catalogue(rows.bundle.as_ref())?;
         let latest = rows.bundle.as_ref().and_then(|b| b.latest.checked_add(1.millisecond()).ok());
         let clock: Arc<dyn Clock> = Arc::new(SystemClock::start());
+        let policies = Arc::new(LivePolicies::new(policies));
+        let quota: Arc<dyn Quota> = Arc::new(Quotas::open(&config.data_dir, Arc::clone(&clock))?);
+        let around = planner::Around { catalogue: &catalogue, policies: &policies, quota: &quota, clock: &clock };
+        let (planner, model) = planner::planner(config, &around)?;
         let assistant = Assistant {
             tools: sightline_tools::tools_with(knowledge(config.runbooks_dir.as_deref())?),
-            policies: Arc::new(LivePolicies::new(policies)),
+            policies,
             guard: Guard::new(mapping),
             engine: Arc::new(rows.engine),
-            quota: Arc::new(Quotas::open(&config.data_dir, Arc::clone(&clock))?),
+            quota,
             audit: Arc::clone(&audit) as _,
-            planner: Box::new(OfflinePlanner::new(Arc::clone(&catalogue))?),
+            planner,
             catalogue,
             tenants: rows.tenants,
             clock,
@@ -184,6 +199,7 @@ impl Stations {
         let assistant = Arc::new(assistant);
         Ok(Self {
             assistant,
+            model,
             audit,
             log,
             copies,
