@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand, ValueEnum};
 use sightline_evals::suite::{Halves, Selection, Stretch};
 
+use super::PlannerName;
 use crate::eval::EvalOptions;
 
 #[derive(Debug, Subcommand)]
@@ -35,6 +36,9 @@ pub(crate) struct QuestionsArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct RunArguments {
+    /// Which planner answers (default: `llm.planner` of the configuration, else offline).
+    #[arg(long, value_enum, value_name = "PLANNER")]
+    pub(crate) planner: Option<PlannerName>,
     /// A suite of your own: every folder below with an `incident.toml` (default: the suite that ships, made from seeds).
     #[arg(long, value_name = "DIR")]
     suite: Option<PathBuf>,
@@ -73,7 +77,8 @@ enum Half {
 
 impl From<RunArguments> for EvalOptions {
     fn from(arguments: RunArguments) -> Self {
-        let RunArguments { suite, json, half, only, every, stretch, stretch_seed, ablate, no_keep } = arguments;
+        let RunArguments { planner: _, suite, json, half, only, every, stretch, stretch_seed, ablate, no_keep } =
+            arguments;
         let halves = match half {
             Half::All => Halves::All,
             Half::Tuning => Halves::Tuning,

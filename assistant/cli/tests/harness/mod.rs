@@ -181,7 +181,9 @@ pub(crate) fn run(data_dir: &Path, arguments: &[&str]) -> Output {
 pub(crate) fn command(data_dir: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(SIGHTLINE);
     command.arg("--data-dir").arg(data_dir).args(arguments).stdin(Stdio::null());
-    for name in ["SIGHTLINE_CONFIG", "SIGHTLINE_CLI_PRINCIPAL", "SIGHTLINE_CLICKHOUSE_URL", "SIGHTLINE_LOG"] {
+    let ours = ["SIGHTLINE_CONFIG", "SIGHTLINE_CLI_PRINCIPAL", "SIGHTLINE_CLICKHOUSE_URL", "SIGHTLINE_LOG"];
+    let models = ["OPENAI_API_KEY", "OPENAI_BASE_URL", "SIGHTLINE_LLM_MODEL", "SIGHTLINE_PLANNER"];
+    for name in ours.into_iter().chain(models) {
         command.env_remove(name);
     }
     command.env("TZ", "UTC");

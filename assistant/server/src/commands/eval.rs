@@ -40,6 +40,7 @@ pub struct BundleQuestion<'a> {
 
 /// The stations, and the bundles that are loaded.
 pub struct BundleLine {
+    config: Config,
     stations: Stations,
     loaded: Mutex<BTreeMap<PathBuf, Recorded>>,
 }
@@ -56,7 +57,7 @@ impl BundleLine {
             let what = "recorded incidents need the embedded engine; unset `clickhouse.url` to use it";
             return Err(CommandError::Usage(what.to_owned()));
         }
-        Ok(Self { stations, loaded: Mutex::default() })
+        Ok(Self { config: config.clone(), stations, loaded: Mutex::default() })
     }
 
     /// The engine's writing user, for making bundles.
@@ -70,7 +71,10 @@ impl BundleLine {
     /// When the bundle cannot be loaded, nobody of that name may ask, or the line meets a fault.
     pub async fn answer(&self, asked: &BundleQuestion<'_>) -> Result<Answer, CommandError> {
         let recorded = self.recorded(asked.bundle).await?;
-        let assistant = self.stations.assistant_over(&recorded, asked.without, Arc::new(Unmetered)).map_err(failed)?;
+        let assistant = self
+            .stations
+            .assistant_over(&self.config, &recorded, asked.without, Arc::new(Unmetered))
+            .map_err(failed)?;
         let principal = choose_principal(&assistant.policies.now(), Some(asked.principal), true, &assistant.tenants)?;
         let as_of = asked.as_of.or(recorded.latest).unwrap_or_else(|| assistant.clock.now());
         let time_zone = TimeZone::get(asked.time_zone)

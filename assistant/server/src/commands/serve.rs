@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use sightline_llm::{Capabilities, LlmPlanner};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::JoinHandle;
 
@@ -21,6 +22,24 @@ use crate::stations::{Data, Stations};
 
 /// How often failed credentials and denials that were counted are looked through for what is to be recorded.
 const RECORD_EVERY: Duration = Duration::from_secs(10);
+
+/// What the model's server can do, in a line. Questions are taken meanwhile.
+async fn probed(model: &LlmPlanner) -> String {
+    match model.probe().await {
+        Ok(Capabilities { tools: true, parallel_calls, json_schema: _ }) => {
+            let several = if parallel_calls { "several at once" } else { "one at a time" };
+            format!("The model calls tools, {several}")
+        }
+        Ok(Capabilities { tools: false, parallel_calls: _, json_schema: true }) => {
+            "The model calls no tools; it is asked for JSON after a schema".to_owned()
+        }
+        Ok(Capabilities { tools: false, parallel_calls: _, json_schema: false }) => {
+            "The model calls no tools and holds to no schema; the built-in planner will answer most questions"
+                .to_owned()
+        }
+        Err(fault) => format!("The model cannot be asked, so the built-in planner answers: {fault}"),
+    }
+}
 
 /// Serves until it is asked to stop.
 ///
@@ -44,6 +63,9 @@ pub async fn serve(config: &Config, with_demo: bool) -> Result<(), CommandError>
             output::note(&banner(&address.to_string(), &logins));
         }
         None => output::note(&format!("Sightline listens on http://{address}")),
+    }
+    if let Some(model) = stations.model.clone() {
+        tokio::spawn(async move { output::note(&probed(&model).await) });
     }
     let answers = Answers::open(&config.data_dir, config.keep_days).map_err(failed)?;
     let identity = Identity::new(store, &stations.assistant);
