@@ -120,7 +120,7 @@ pub fn score(answer: &Answer, expect: &Expectation, names: &Names) -> Score {
     Score {
         outcome: expect.outcomes.contains(&answer.outcome),
         cause: asks_cause.then(|| right(first_id)),
-        cause_top3: asks_cause.then(|| supported.iter().take(FEW).any(|cause| right(&cause.id))),
+        cause_top3: asks_cause.then(|| right(first_id) || supported.iter().take(FEW).any(|cause| right(&cause.id))),
         wrong_cause: expect.wrong_causes.iter().find(|wrong| *wrong == first_id).cloned(),
         component: components::named_first(&expect.components, first.into_iter(), 0),
         component_top3: components::named_first(&expect.components, supported.iter().take(FEW).copied(), FEW - 1),

@@ -98,7 +98,7 @@ fn a_job_found_by_id_and_by_name_is_one() {
         read_out(&output),
         vec![
             "1 jobs were seen in this window: job ⟨J123⟩, cluster ⟨c1⟩",
-            "job ⟨J123⟩, cluster ⟨c1⟩ began at 2026-05-03T12:00:10Z"
+            "job ⟨J123⟩, named ⟨llama⟩, of user ⟨ann⟩, state ⟨running⟩, began at 2026-05-03T12:00:10Z"
         ]
     );
 }

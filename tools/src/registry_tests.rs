@@ -13,9 +13,9 @@ fn what_a_planner_is_sent_is_short() {
     let lines: Vec<String> = sent.iter().map(|t| format!("{}: {}\n{}", t.name, t.description, t.schema)).collect();
     let text = lines.join("\n");
     insta::assert_snapshot!("sent_tools", text);
-    // JSON of this kind takes some 3.6 bytes a token, so this is what 1,560 tokens hold: what it takes to say the questions of
-    // the analyst corpus, message templates and the search of runbooks. A new argument must earn its place.
-    assert!(text.len() < 5600, "{} bytes", text.len());
+    // JSON of this kind takes some 3.6 bytes a token, so this is what 1,600 tokens hold: what it takes to say the questions of
+    // the analyst corpus, message templates, the search of runbooks and jobs by size and age. A new argument must earn its place.
+    assert!(text.len() < 5760, "{} bytes", text.len());
 }
 
 #[test]

@@ -19,6 +19,7 @@ pub mod quota;
 mod retention;
 pub mod review;
 pub mod room;
+mod settled;
 pub mod site_folder;
 pub mod stations;
 mod tally;

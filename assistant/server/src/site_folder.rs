@@ -7,20 +7,17 @@
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
 
 use sightline_core::offline::{LexiconFault, LiveWords, SiteWords};
 use sightline_query::Catalogue;
 use sightline_tools::{Knowledge, LiveKnowledge, SiteRunbook};
 
+use crate::settled::{EVERY, settled};
+
 /// The most runbooks that are read; more is a folder of something else.
 const MAX_FILES: usize = 500;
 /// The most that is read of a file, bytes: beyond what a runbook may have, so that a longer one is told as such.
 const MAX_READ: u64 = 256 * 1024;
-/// How often the folder is looked at.
-const EVERY: Duration = Duration::from_secs(2);
-/// How long files must stay as they are before they are taken: one that is just being written is not whole.
-const SETTLE: Duration = Duration::from_millis(200);
 const WORDS: &str = "words.toml";
 const RUNBOOKS: &str = "runbooks";
 
@@ -201,19 +198,16 @@ impl SiteWatch {
 
     /// Looks at the folder once, and puts it in force if it has changed and is whole.
     pub async fn look(&mut self) -> SiteLook {
-        let Some(first) = self.read().await else { return SiteLook::Unsettled };
-        if first.as_ref() == Ok(&self.in_force) {
+        let is_in_force = |read: &Result<SiteFolder, SiteFaults>| read.as_ref() == Ok(&self.in_force);
+        let Some(read) = settled(|| self.read(), is_in_force).await else { return SiteLook::Unsettled };
+        if read.as_ref() == Ok(&self.in_force) {
             self.refused = None;
             return SiteLook::Unchanged;
         }
-        if self.refused.as_ref() == Some(&first) {
+        if self.refused.as_ref() == Some(&read) {
             return SiteLook::Unchanged;
         }
-        tokio::time::sleep(SETTLE).await;
-        match self.read().await {
-            Some(second) if second == first => self.take(second),
-            Some(_) | None => SiteLook::Unsettled,
-        }
+        self.take(read)
     }
 
     async fn read(&self) -> Option<Result<SiteFolder, SiteFaults>> {

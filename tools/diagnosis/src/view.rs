@@ -12,6 +12,16 @@ use crate::signal::{Scope, Signal};
 /// The step assumed for a signal with fewer than two points; the dcgm-exporter's default interval.
 const DEFAULT_STEP_MS: i64 = 30_000;
 
+/// Seconds in a unit of time; none for what is no time.
+pub(crate) fn seconds_of(unit: Unit) -> Option<f64> {
+    match unit {
+        Unit::Seconds => Some(1.0),
+        Unit::Milliseconds => Some(1e-3),
+        Unit::Microseconds => Some(1e-6),
+        _ => None,
+    }
+}
+
 /// One series of a signal.
 #[derive(Clone, Debug)]
 pub(crate) struct Member<'a> {

@@ -177,8 +177,10 @@ pub(super) fn read(
         let here = words.iter().map(|word| word.typed == typed);
         taken.iter_mut().zip(here).for_each(|(slot, here)| *slot |= here);
     }
+    let mut limits = limits(&words, lexicon);
+    limits.retain(|limit| !times.iter().any(|time| inside(limit.first, limit.length, time)));
     // A unit behind a number is no name.
-    for limit in limits(&words, lexicon).iter().filter(|limit| !in_time(&times, limit.first)) {
+    for limit in &limits {
         taken.iter_mut().skip(limit.first).take(limit.length).for_each(|slot| *slot = true);
     }
     if let Some(anchor) = anchor.as_ref().filter(|anchor| anchor.kind.as_deref() != Some("start")) {
@@ -202,10 +204,7 @@ pub(super) fn read(
         count: count(&words, lexicon),
         ascending: ascending(&words, lexicon),
         aggregation: first_of(&stands.aggregation),
-        limits: limits(&words, lexicon)
-            .into_iter()
-            .filter(|limit| !times.iter().any(|time| inside(limit.first, limit.length, time)))
-            .collect(),
+        limits,
         age,
         ranked: ranked(&words),
         kind_many: kind_many(&words, lexicon),

@@ -6,20 +6,13 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
 
 use sightline_core::Clock;
 use sightline_model::audit::{AuditLog, AuditUnavailable, Event, EventKind, EventOutcome};
 use sightline_policies::{LivePolicies, Policies};
 
 use super::files::{PolicyFiles, PolicyFilesError};
-
-/// How often the files are looked at.
-const EVERY: Duration = Duration::from_secs(2);
-/// How long files must stay as they are before they are taken: one that is just being written is not whole.
-const SETTLE: Duration = Duration::from_millis(200);
-/// How often in a row files may change under the reader before it waits for the next look.
-const TRIES: usize = 5;
+use crate::settled::{EVERY, settled};
 
 /// Why the files are looked at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,7 +83,10 @@ impl PolicyWatch {
 
     /// Looks at the files once, and puts them in force if they have changed and are whole.
     pub async fn look(&mut self, occasion: Occasion) -> Look {
-        let Some(read) = self.settled().await else { return Look::Unsettled };
+        let is_in_force = |read: &Result<PolicyFiles, PolicyFilesError>| {
+            read.as_ref().is_ok_and(|files| files.digest() == self.in_force)
+        };
+        let Some(read) = settled(|| self.read(), is_in_force).await else { return Look::Unsettled };
         let mark = match &read {
             Ok(files) => files.digest(),
             Err(error) => error.to_string(),
@@ -109,23 +105,6 @@ impl PolicyWatch {
             Ok((files, policies)) => self.take(files, policies, mark, occasion).await,
             Err(error) => self.refuse(&error, mark, occasion).await,
         }
-    }
-
-    /// The files, once two readings in a row are the same.
-    async fn settled(&self) -> Option<Result<PolicyFiles, PolicyFilesError>> {
-        let mut before = self.read().await?;
-        if before.as_ref().is_ok_and(|files| files.digest() == self.in_force) {
-            return Some(before);
-        }
-        for _ in 0..TRIES {
-            tokio::time::sleep(SETTLE).await;
-            let now = self.read().await?;
-            if now == before {
-                return Some(now);
-            }
-            before = now;
-        }
-        None
     }
 
     async fn read(&self) -> Option<Result<PolicyFiles, PolicyFilesError>> {

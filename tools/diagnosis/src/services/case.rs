@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use jiff::{SignedDuration, Timestamp};
-use sightline_model::{Component, Evidence, TimeRange, Unit};
+use sightline_model::{Component, Evidence, TimeRange};
 
 use crate::cause::{Finding, Strength, Support};
 use crate::sentence::Sentence;
@@ -12,6 +12,7 @@ use crate::services::observed::ServiceObservations;
 use crate::services::role::Role;
 use crate::services::shift::Shift;
 use crate::services::suspects::{Field, Suspect, Symptom};
+use crate::view::seconds_of;
 
 /// Sources may be a minute apart, steps longer; what began within five minutes began together.
 const COINCIDENCE: SignedDuration = SignedDuration::from_mins(5);
@@ -35,16 +36,6 @@ fn entry(observations: &ServiceObservations<'_>, graph: &Graph, shifts: &[Shift<
     let front = |only: bool| worst.iter().filter(move |(service, _)| !only || is_front(service));
     let most = |only: bool| front(only).max_by(|a, b| a.1.total_cmp(b.1)).map(|(service, _)| (*service).to_owned());
     most(true).or_else(|| most(false)).unwrap_or_default()
-}
-
-/// Seconds in a unit of time; none for what is no time.
-fn seconds_of(unit: Unit) -> Option<f64> {
-    match unit {
-        Unit::Seconds => Some(1.0),
-        Unit::Milliseconds => Some(1e-3),
-        Unit::Microseconds => Some(1e-6),
-        _ => None,
-    }
 }
 
 /// The case.
@@ -119,6 +110,11 @@ impl<'a> ServiceCase<'a> {
     pub(crate) fn series(&self, service: &str, role: Role) -> Option<&Shift<'a>> {
         let of = self.shifts.iter().filter(|s| s.role == role && s.service() == service);
         of.max_by(|a, b| a.score.total_cmp(&b.score))
+    }
+
+    /// Whether a service gets another number of requests than it usually does; none where they are not counted.
+    pub(crate) fn is_asked_otherwise(&self, service: &str) -> Option<bool> {
+        self.series(service, Role::Requests).map(Shift::is_change)
     }
 
     /// Whether anything of this role is recorded, of any service.

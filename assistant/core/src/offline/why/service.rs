@@ -29,7 +29,10 @@ pub(super) fn next(ask: &Ask, zone: &TimeZone, reading: &Reading, subject: Subje
     if let Some(result) = output(gathered, "service_correlation") {
         return finish(with_note(reading, gathered, result, asked));
     }
-    let Some(listed) = looked_up(gathered, "service", false) else {
+    // What is listed may be so because a place was looked for; a name that may be a job's is looked up all the same.
+    let may_be_job = subject == Subject::Anything && reading.subject.is_some();
+    let is_looked_up = !may_be_job || looked_up(gathered, "job", true).is_some();
+    let Some(listed) = looked_up(gathered, "service", false).filter(|_| is_looked_up) else {
         return Turn::Calls(first_calls(ask, reading, subject, range, gathered));
     };
     let written = reading.subject.as_deref();

@@ -15,7 +15,7 @@ pub(crate) fn assess(case: &ServiceCase<'_>) -> Finding {
         // whose requests reach it, unless its own are known and are as many as ever.
         let service = throttled.service();
         let surged = |of: &str| case.changes(of, Role::Requests).first().is_some_and(|s| s.relative() >= 0.5);
-        let as_ever = case.series(service, Role::Requests).is_some_and(|own| !own.is_change());
+        let as_ever = case.is_asked_otherwise(service) == Some(false);
         let busier = surged(service) || surged(&case.entry) && !as_ever;
         let strength = if busier { Strength::Pattern } else { Strength::Proof };
         let mut support = case.supported(strength, throttled, throttled.sentence(text));

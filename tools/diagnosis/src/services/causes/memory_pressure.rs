@@ -4,6 +4,7 @@ use jiff::SignedDuration;
 use sightline_model::{EvidenceRow, Relation, Stat};
 
 use crate::cause::{Finding, Strength, Support};
+use crate::log_lines::decode_line;
 use crate::sentence::{Sentence, stat};
 use crate::services::case::ServiceCase;
 use crate::services::role::Role;
@@ -70,9 +71,8 @@ fn killed(case: &ServiceCase<'_>) -> Option<Box<Support>> {
     let shift = case.suspect().map(|s| &s.shift).or(case.symptom.as_ref().map(|(_, shift)| shift))?;
     let extent = shift.extent;
     let says = |row: &EvidenceRow| {
-        let body = row.fields.get("body").map(|b| b.to_ascii_lowercase()).unwrap_or_default();
         row.time.is_some_and(|at| at >= extent.from() - AHEAD && at < case.observations.window.to())
-            && KILLED.iter().any(|words| body.contains(words))
+            && row.fields.get("body").is_some_and(|body| tells_of_a_kill(body))
     };
     // A kill says more than any series: all that the asked service rests on is looked at, after the likeliest.
     let services = case.field().into_iter().chain(case.graph.behind(&case.entry));
@@ -91,8 +91,13 @@ fn killed(case: &ServiceCase<'_>) -> Option<Box<Support>> {
     Some(support)
 }
 
-/// How lines say that a process was killed for want of memory.
-const KILLED: [&str; 4] = ["out of memory: killed process", "memory cgroup out of memory", "oomkilled", "oom-kill"];
+/// Kinds of lines in the table of lines that tell of a process killed for want of memory.
+const KILLED: [&str; 2] = ["cgroup-out-of-memory", "kernel-out-of-memory"];
+
+/// The kernel's words, or those of a node's agent, who tells why a container ended.
+fn tells_of_a_kill(body: &str) -> bool {
+    decode_line(body).is_some_and(|line| KILLED.contains(&line.id.as_str())) || body.contains("OOMKilled")
+}
 
 /// A kill this long before requests suffer belongs to it: a process takes minutes to come back.
 const AHEAD: SignedDuration = SignedDuration::from_mins(10);

@@ -16,12 +16,12 @@ pub(crate) fn assess(case: &ServiceCase<'_>) -> Finding {
         case.changes(entry, Role::Requests).into_iter().find(|s| s.level > s.usual.level && s.relative() >= SURGE);
     if let Some(surge) = surge {
         // Failing requests are sent again: more of them may be the effect where a callee is off by itself.
-        let spared = |service: &str| case.series(service, Role::Requests).is_none_or(|own| !own.is_change());
-        let throttled = |service: &str| !case.changes(service, Role::CpuThrottle).is_empty();
-        let unknown = |service: &str| case.series(service, Role::Requests).is_none();
-        let deeper = case.suspect().is_some_and(|s| {
-            // Whose requests are not counted may be off by itself; one that is held back only since the surge is its victim.
-            s.service != *entry && spared(&s.service) && !(unknown(&s.service) && throttled(&s.service))
+        let deeper = case.suspect().filter(|s| s.service != *entry).is_some_and(|suspect| {
+            match case.is_asked_otherwise(&suspect.service) {
+                Some(otherwise) => !otherwise,
+                // Whose requests are not counted may be off by itself; one that is held back only since the surge is its victim.
+                None => case.changes(&suspect.service, Role::CpuThrottle).is_empty(),
+            }
         });
         let strength = if deeper { Strength::Hint } else { Strength::Pattern };
         let text = "{service} received more requests: {level} now, {before} usually.";

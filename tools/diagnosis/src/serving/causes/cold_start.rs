@@ -14,7 +14,7 @@ use crate::serving::causes::{Found, ServingCheck};
 use crate::serving::complaint::MIN_LATENCY;
 use crate::serving::signal::ServingSignal as S;
 use crate::serving::track::Track;
-use crate::view::shift;
+use crate::view::{seconds_of, shift};
 
 pub(crate) const CHECK: ServingCheck = ServingCheck { id: "cold_start", assess };
 
@@ -108,11 +108,8 @@ struct Slow {
 impl Slow {
     /// Whether requests waited for a load of weights, and not for a cache: seconds at least, and many times what is usual.
     fn is_gross(&self) -> bool {
-        let seconds = match self.unit {
-            Unit::Milliseconds => self.level / 1000.0,
-            _ => self.level,
-        };
-        seconds >= GROSS_SECONDS && self.factor >= GROSS_FACTOR
+        let seconds = seconds_of(self.unit).map(|unit| self.level * unit);
+        seconds.is_some_and(|seconds| seconds >= GROSS_SECONDS) && self.factor >= GROSS_FACTOR
     }
 }
 
