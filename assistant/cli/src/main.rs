@@ -3,6 +3,7 @@
 mod arguments;
 mod eval;
 mod eval_questions;
+mod transcripts;
 
 use std::io::IsTerminal as _;
 use std::process::ExitCode;
@@ -70,7 +71,7 @@ fn run(arguments: Arguments) -> Result<(), CommandError> {
             }
             Command::Eval { command: EvalSubcommand::Run(run) } => {
                 config.planner = run.planner.map_or(config.planner, Into::into);
-                eval::eval_run(&config, &run.into()).await
+                eval::eval_run(config, run.into()).await
             }
             Command::Eval { command: EvalSubcommand::Questions(questions) } => {
                 eval_questions::run(&config, &questions).await

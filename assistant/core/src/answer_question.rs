@@ -138,7 +138,10 @@ async fn plan_run_ground(
     for _ in 0..MAX_TURNS {
         let plan = tracing::info_span!("planner", planner = assistant.planner.name());
         let turn = planning.next(&gathered).instrument(plan).await;
-        spent.llm_tokens = planning.model().map_or(0, |model| model.tokens());
+        if let Some(used) = planning.model() {
+            spent.llm_tokens = used.tokens();
+            events.asked_model(&used);
+        }
         match turn? {
             Turn::Calls(calls) => gather(assistant, told, calls, &mut gathered, spent).await?,
             Turn::Draft(draft) => {

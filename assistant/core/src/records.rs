@@ -81,17 +81,20 @@ pub struct Cancelled<'a> {
     pub is_planned: bool,
     /// What it had read by then.
     pub so_far: ReadSoFar,
+    /// What a model was asked and had answered by then.
+    pub model: Option<&'a ModelUse>,
     /// Why it ended.
     pub reason: &'a str,
 }
 
 /// Writes the complete record of what its entrance stopped: the asker went away, cancelled it, it took too long, or it crashed.
 pub async fn record_cancelled(assistant: &Assistant, cancelled: Cancelled<'_>) {
-    let Cancelled { question_id, is_planned, so_far: ReadSoFar { queries, read }, reason } = cancelled;
+    let Cancelled { question_id, is_planned, so_far: ReadSoFar { queries, read }, model, reason } = cancelled;
     let ending = Ending {
         outcome: "cancelled".to_owned(),
         planner: if is_planned { assistant.planner.name() } else { NO_PLANNER },
         spent: Spent { queries, exactly: read, ..Spent::default() },
+        model: model.cloned(),
         error: Some(reason.to_owned()),
         ..Ending::default()
     };

@@ -38,7 +38,8 @@ pub struct Prices {
 }
 
 impl Prices {
-    fn of(&self, tokens_in: u64, tokens_out: u64) -> f64 {
+    /// What so many tokens cost.
+    pub(crate) fn of(&self, tokens_in: u64, tokens_out: u64) -> f64 {
         (tokens_in as f64 * self.per_million_in + tokens_out as f64 * self.per_million_out) / 1e6
     }
 }

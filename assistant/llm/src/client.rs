@@ -13,6 +13,7 @@ use crate::config::LlmConfig;
 use crate::fault::ModelFault;
 use crate::reply::Reply;
 use crate::service::BoundedService;
+use crate::transcript::Exchange;
 use crate::wire::{Chunk, Request};
 
 /// How long a connection may take to come about.
@@ -24,7 +25,11 @@ pub struct ChatClient {
     client: Client<Address>,
     timeout: Duration,
     pause: Duration,
+    exchange: Exchange,
 }
+
+/// Which reply to which question a request is for; none for one that belongs to no question.
+pub(crate) type Place<'a> = Option<(&'a str, usize)>;
 
 impl std::fmt::Debug for ChatClient {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -65,11 +70,30 @@ impl ChatClient {
         let http = builder.build().map_err(|_| client("no TLS client can be built; check `llm.ca_file`"))?;
         let service = BoundedService::new(http.clone(), config.tries);
         let client = Client::build(http, Address::of(config)?).with_http_service(service);
-        Ok(Self { client, timeout: config.timeout, pause: config.pause })
+        Ok(Self { client, timeout: config.timeout, pause: config.pause, exchange: config.exchange.clone() })
+    }
+
+    /// The reply to a request, from the server or from what was kept of one.
+    pub(crate) async fn reply(
+        &self,
+        request: &Request<'_>,
+        place: Place<'_>,
+        within: Duration,
+    ) -> Result<Reply, ModelFault> {
+        match (&self.exchange, place) {
+            (Exchange::Replayed(transcript), Some((question, number))) => transcript.reply(question, number),
+            (Exchange::Replayed(_), None) => Err(ModelFault::NotRecorded),
+            (Exchange::Recorded(recording), Some((question, number))) => {
+                let reply = self.complete(request, within).await?;
+                recording.keep(question, number, &reply);
+                Ok(reply)
+            }
+            (Exchange::Recorded(_), None) | (Exchange::Server, _) => self.complete(request, within).await,
+        }
     }
 
     /// Sends a request and waits for the whole reply, but no longer than `within`.
-    pub(crate) async fn complete(&self, request: &Request<'_>, within: Duration) -> Result<Reply, ModelFault> {
+    async fn complete(&self, request: &Request<'_>, within: Duration) -> Result<Reply, ModelFault> {
         let within = within.min(self.timeout);
         // Owned: below, tries are built anew from it.
         let body = serde_json::to_value(request)

@@ -7,6 +7,7 @@ use std::time::Duration;
 use secrecy::SecretString;
 
 use crate::budget::{Budgets, Prices};
+use crate::transcript::Exchange;
 
 /// How the model is asked to call tools.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -33,6 +34,34 @@ impl Mode {
     }
 }
 
+/// The name by which a server takes the most tokens of a reply. One that does not know the name takes it for nothing and writes on, or refuses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReplyLimit {
+    /// Servers of one's own, and OpenAI's older models.
+    MaxTokens,
+    /// OpenAI and Azure, whose newer models refuse the other.
+    MaxCompletionTokens,
+}
+
+impl ReplyLimit {
+    /// The limit of that name.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        match text {
+            "max_tokens" => Some(Self::MaxTokens),
+            "max_completion_tokens" => Some(Self::MaxCompletionTokens),
+            _ => None,
+        }
+    }
+
+    /// The one that the server at an address knows.
+    fn of(base_url: &str) -> Self {
+        let host = base_url.split("//").nth(1).and_then(|rest| rest.split(['/', ':']).next()).unwrap_or_default();
+        let is_theirs = |domain: &str| host.strip_suffix(domain).is_some_and(|before| before.ends_with('.'));
+        if ["openai.com", "azure.com"].into_iter().any(is_theirs) { Self::MaxCompletionTokens } else { Self::MaxTokens }
+    }
+}
+
 /// The settings of the planner that asks a model.
 #[derive(Clone, Debug)]
 pub struct LlmConfig {
@@ -46,6 +75,8 @@ pub struct LlmConfig {
     pub azure_api_version: Option<String>,
     /// How it is asked to call tools.
     pub mode: Mode,
+    /// The name of the most tokens of a reply; found by the address without.
+    pub reply_limit: Option<ReplyLimit>,
     /// The longest one answer may take.
     pub timeout: Duration,
     /// The longest pause within an answer.
@@ -58,8 +89,12 @@ pub struct LlmConfig {
     pub ca_file: Option<PathBuf>,
     /// What a question may spend.
     pub budgets: Budgets,
-    /// What tokens cost.
-    pub prices: Prices,
+    /// What tokens of this model cost; none where nobody said.
+    pub prices: Option<Prices>,
+    /// Rules in place of the prompt that ships, to compare the two.
+    pub rules: Option<String>,
+    /// Whether the server is asked, and what becomes of its replies.
+    pub exchange: Exchange,
     /// The most tokens that one request may send, results and all.
     pub context_tokens: u64,
     /// The most tokens that one result may take.
@@ -86,17 +121,50 @@ impl LlmConfig {
             key: None,
             azure_api_version: None,
             mode: Mode::Auto,
+            reply_limit: None,
             timeout: Duration::from_secs(60),
             pause: Duration::from_secs(20),
             tries: 3,
             proxy: None,
             ca_file: None,
             budgets: Budgets::default(),
-            prices: Prices::default(),
+            prices: None,
+            rules: None,
+            exchange: Exchange::Server,
             context_tokens: 12_000,
             result_tokens: 900,
             datasets: Self::DATASETS.into_iter().map(str::to_owned).collect(),
             pseudonyms: false,
         }
+    }
+
+    /// The name of the most tokens of a reply, as this server takes it.
+    pub(crate) fn reply_limit(&self) -> ReplyLimit {
+        match self.reply_limit {
+            Some(named) => named,
+            None if self.azure_api_version.is_some() => ReplyLimit::MaxCompletionTokens,
+            None => ReplyLimit::of(&self.base_url),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_server_is_told_the_most_tokens_by_the_name_that_it_knows() {
+        for (url, limit) in [
+            ("https://api.openai.com/v1", ReplyLimit::MaxCompletionTokens),
+            ("https://us.api.openai.com/v1", ReplyLimit::MaxCompletionTokens),
+            ("https://x.openai.azure.com/openai/v1", ReplyLimit::MaxCompletionTokens),
+            ("http://localhost:11434/v1", ReplyLimit::MaxTokens),
+            ("http://openai.com.internal/v1", ReplyLimit::MaxTokens),
+            ("http://notopenai.com/v1", ReplyLimit::MaxTokens),
+        ] {
+            assert_eq!(LlmConfig { base_url: url.to_owned(), ..LlmConfig::new("m") }.reply_limit(), limit, "{url}");
+        }
+        let gateway = LlmConfig { reply_limit: Some(ReplyLimit::MaxTokens), ..LlmConfig::new("m") };
+        assert_eq!(gateway.reply_limit(), ReplyLimit::MaxTokens);
     }
 }

@@ -33,7 +33,9 @@ pub enum ModelFault {
         status: u16,
     },
     /// The server does not take the request as it is.
-    #[error("the model's server refused the request (status {status}); check `llm.model` and `llm.mode`")]
+    #[error(
+        "the model's server refused the request (status {status}); check `llm.model`, `llm.mode` and `llm.reply_limit`"
+    )]
     Rejected {
         /// The HTTP status.
         status: u16,
@@ -68,6 +70,9 @@ pub enum ModelFault {
         /// Whose budget, and until when.
         reason: String,
     },
+    /// The transcript in the model's place has no such reply.
+    #[error("the transcript holds no further reply to this question; record it again with `eval run --record`")]
+    NotRecorded,
     /// Nothing of what it wrote holds.
     #[error("nothing that the model wrote was borne out by the evidence")]
     Ungrounded,
@@ -89,6 +94,7 @@ impl ModelFault {
             | Self::Loop
             | Self::Budget { .. }
             | Self::Quota { .. }
+            | Self::NotRecorded
             | Self::Ungrounded => false,
         }
     }
@@ -109,6 +115,7 @@ impl ModelFault {
             Self::Loop => "loop",
             Self::Budget { .. } => "budget",
             Self::Quota { .. } => "quota",
+            Self::NotRecorded => "not_recorded",
             Self::Ungrounded => "ungrounded",
         }
     }

@@ -29,15 +29,17 @@ mod service;
 mod session;
 mod steps;
 mod tokens;
+mod transcript;
 mod wire;
 mod words;
 
 pub use budget::{Budgets, Prices};
 pub use client::ChatClient;
-pub use config::{LlmConfig, Mode};
+pub use config::{LlmConfig, Mode, ReplyLimit};
 pub use fault::ModelFault;
 pub use planner::{Capabilities, LlmPlanner, Parts, SharedPlanner};
 pub use prompt::PROMPT_VERSION;
 pub use schemas::compact_tools;
 pub use secrecy::SecretString;
 pub use tokens::estimate;
+pub use transcript::{Exchange, KeptCall, KeptReply, NoTranscript, Recording, Transcript};

@@ -20,7 +20,7 @@ use crate::fault::ModelFault;
 use crate::prompt;
 use crate::schemas::compact_tools;
 use crate::session::Session;
-use crate::wire::{Message, Request, StreamOptions};
+use crate::wire::{Message, Most, Request, StreamOptions};
 use crate::words::Vocabulary;
 
 /// What the planner stands on besides its settings.
@@ -47,8 +47,10 @@ pub struct LlmPlanner {
     pub(crate) sent: Vec<SentTool>,
     pub(crate) vocabulary: Vocabulary,
     pub(crate) version: String,
-    /// Whether the server showed that it knows no tool calls.
+    /// Whether steps are asked for as JSON.
     writes_json: AtomicBool,
+    /// Whether the model was seen to call tools by the protocol.
+    calls_tools: AtomicBool,
 }
 
 /// What a server and its model can do, as one small question to it showed.
@@ -71,9 +73,10 @@ impl LlmPlanner {
         let client = ChatClient::new(&config)?;
         let sent = compact_tools(&parts.tools);
         let vocabulary = Vocabulary::new(&parts.catalogue);
-        let version = prompt::version(&sent);
+        let version = prompt::version(config.rules.as_deref(), &sent);
         let writes_json = AtomicBool::new(config.mode == Mode::Json);
-        Ok(Self { config, client, parts, sent, vocabulary, version, writes_json })
+        let calls_tools = AtomicBool::new(false);
+        Ok(Self { config, client, parts, sent, vocabulary, version, writes_json, calls_tools })
     }
 
     /// The version of the prompt and the tools as they are sent.
@@ -82,13 +85,26 @@ impl LlmPlanner {
         &self.version
     }
 
+    /// How the next question begins.
     pub(crate) fn form(&self) -> Form {
         if self.writes_json.load(Ordering::Relaxed) { Form::Json } else { Form::Tools }
     }
 
-    /// Asks for steps as JSON from here on; false where the settings do not let it or it did so before.
-    pub(crate) fn write_json(&self) -> bool {
-        self.config.mode == Mode::Auto && !self.writes_json.swap(true, Ordering::Relaxed)
+    /// Whether a question may change over to JSON where the server takes no calls or the model makes none.
+    pub(crate) fn may_change(&self) -> bool {
+        self.config.mode == Mode::Auto
+    }
+
+    /// Learns from a step that came. One refusal, or a model that talks once, says nothing about the next question; a model that was seen to call
+    /// tools is asked for them.
+    pub(crate) fn learn(&self, form: Form) {
+        match form {
+            Form::Tools => self.calls_tools.store(true, Ordering::Relaxed),
+            Form::Json if self.may_change() && !self.calls_tools.load(Ordering::Relaxed) => {
+                self.writes_json.store(true, Ordering::Relaxed);
+            }
+            Form::Json => {}
+        }
     }
 
     /// Finds out with two small requests what the server can do, and asks by that from here on.
@@ -114,6 +130,7 @@ impl LlmPlanner {
         };
         if self.config.mode == Mode::Auto {
             self.writes_json.store(called == 0, Ordering::Relaxed);
+            self.calls_tools.store(called > 0, Ordering::Relaxed);
         }
         Ok(Capabilities { tools: called > 0, parallel_calls: called > 1, json_schema })
     }
@@ -130,11 +147,11 @@ impl LlmPlanner {
             messages: &messages,
             tools,
             response_format,
-            max_completion_tokens: 200,
+            most: Most::new(self.config.reply_limit(), 200),
             stream: true,
             stream_options: StreamOptions { include_usage: true },
         };
-        self.client.complete(&request, Duration::from_secs(30)).await
+        self.client.reply(&request, None, Duration::from_secs(30)).await
     }
 }
 

@@ -36,20 +36,22 @@ pub(crate) struct Prompt {
 }
 
 /// The version of the prompt and the tools, for records.
-pub(crate) fn version(tools: &[SentTool]) -> String {
+pub(crate) fn version(own: Option<&str>, tools: &[SentTool]) -> String {
     let mut digest = Sha256::new();
-    digest.update(RULES);
+    digest.update(own.unwrap_or(RULES));
     digest.update(STEPS);
     for tool in schemas::protocol(tools) {
         digest.update(tool.to_string());
     }
     let digest = hex::encode(digest.finalize());
-    format!("{PROMPT_VERSION}-{}", digest.get(..8).unwrap_or_default())
+    let number = if own.is_some() { "own" } else { PROMPT_VERSION };
+    format!("{number}-{}", digest.get(..8).unwrap_or_default())
 }
 
 impl Prompt {
-    /// What this principal's question begins with.
+    /// What this principal's question begins with, by the rules that ship or by one's own.
     pub(crate) fn new(
+        own_rules: Option<&str>,
         ask: &Ask,
         zone: &TimeZone,
         windows: &[AskedRange],
@@ -100,9 +102,10 @@ impl Prompt {
             ask.principal.role.as_str(),
             readable.join(", ")
         );
+        let rules = own_rules.unwrap_or(RULES);
         Self {
-            with_tools: format!("{RULES}Call `{}` to hand in the answer.\n{about}", schemas::ANSWER),
-            as_json: format!("{RULES}{STEPS}The tools:\n{}\n{about}", schemas::in_words(&tools)),
+            with_tools: format!("{rules}Call `{}` to hand in the answer.\n{about}", schemas::ANSWER),
+            as_json: format!("{rules}{STEPS}The tools:\n{}\n{about}", schemas::in_words(&tools)),
             protocol: schemas::protocol(&tools),
             tools,
         }

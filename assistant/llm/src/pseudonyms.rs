@@ -7,6 +7,8 @@ use regex::Regex;
 use serde_json::Value;
 use sightline_model::{Entity, Evidence};
 
+use crate::words;
+
 /// The dimensions whose values are names of users or hosts.
 const NAMED: [&str; 6] = ["node", "user", "pod", "host", "hostname", "instance"];
 
@@ -19,6 +21,12 @@ static ADDRESSES: LazyLock<Option<Regex>> = LazyLock::new(|| {
 /// A word of a question that has the form of a host's name: letters and digits, with a hyphen or dot.
 static HOST_LIKE: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r"\b[A-Za-z][A-Za-z0-9]*(?:[-.][A-Za-z0-9]+)+\b").ok());
+
+/// The word that a question calls a user's name.
+static USER_SAID: LazyLock<Option<Regex>> =
+    LazyLock::new(|| Regex::new(r"(?i)(?:\b(\w+)\s+)?\buser\s+[`'\x22]?([A-Za-z0-9][\w.-]*\w)").ok());
+/// Before these words and after those, `user` is about all of them.
+const OF_ALL: [&str; 7] = ["which", "what", "whose", "each", "every", "any", "per"];
 
 /// The names of one question, both ways. Where nothing is to be replaced it does nothing.
 #[derive(Clone, Debug, Default)]
@@ -56,8 +64,19 @@ impl Pseudonyms {
         }
     }
 
-    /// Learns the words of a question that have the form of a host's name.
+    /// Learns the words of a question that have the form of a host's name, and those that it calls users.
     pub(crate) fn learn_question(&mut self, text: &str) {
+        if let Some(pattern) = USER_SAID.as_ref().filter(|_| self.on) {
+            let plain = words::list("after_kinds");
+            for found in pattern.captures_iter(text) {
+                let is_of_all =
+                    found.get(1).is_some_and(|word| OF_ALL.contains(&word.as_str().to_lowercase().as_str()));
+                let user = found.get(2).map_or("", |word| word.as_str());
+                if !is_of_all && !plain.contains(user.to_lowercase().as_str()) {
+                    self.name("user", user);
+                }
+            }
+        }
         let Some(pattern) = HOST_LIKE.as_ref().filter(|_| self.on) else { return };
         let found: Vec<String> = pattern
             .find_iter(text)
@@ -158,6 +177,11 @@ mod tests {
         assert_eq!(out, "node-x1, node-x2: user-x1 ((address), (address)) malice");
         let back = names.back_in(json!({"filters":[{"dim":"node","values":["node-x1"]}],"k":3}));
         assert_eq!(back, json!({"filters":[{"dim":"node","values":["atlas-n07"]}],"k":3}));
+        let mut asked = Pseudonyms::new(true);
+        asked.learn_question("which jobs of user bob.m ran on atlas-n07?");
+        assert_eq!(asked.out("bob.m on atlas-n07"), "user-x1 on node-x1");
+        asked.learn_question("which user uses most GPUs, by user over the last day?");
+        assert_eq!(asked.out("uses over"), "uses over");
         let off = Pseudonyms::new(false);
         assert_eq!(off.out("alice@corp.example.com"), "alice@corp.example.com");
     }

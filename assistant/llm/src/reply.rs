@@ -1,5 +1,7 @@
 //! One reply of a model, put together from the pieces of a stream.
 
+use std::collections::BTreeMap;
+
 use serde_json::Value;
 
 use crate::fault::ModelFault;
@@ -34,7 +36,9 @@ pub(crate) struct Reply {
     /// Tokens in and out as the server counted; none where it does not say.
     pub(crate) tokens_in: Option<u64>,
     pub(crate) tokens_out: Option<u64>,
-    finished: bool,
+    pub(crate) finished: bool,
+    /// Where the pieces with an index go.
+    pub(crate) places: BTreeMap<usize, usize>,
 }
 
 impl Reply {
@@ -87,25 +91,41 @@ impl Reply {
     fn call(&mut self, delta: CallDelta) {
         let CallDelta { index, id, function } = delta;
         let function = function.unwrap_or_default();
-        // Without an index, a new id or a name begins a new call.
-        let begins = id.as_deref().is_some_and(|id| !id.is_empty()) || function.name.is_some();
-        let place = match index {
-            Some(index) => index,
-            None if begins || self.calls.is_empty() => self.calls.len() + self.cut_calls,
-            None => self.calls.len().saturating_sub(1),
+        let id = id.filter(|id| !id.is_empty());
+        // Without an index, a new id or a name begins a new call; with one too, where a server counts every call as its first.
+        let begins = id.is_some() || function.name.is_some();
+        let known = index.and_then(|index| self.places.get(&index).copied());
+        let is_another = |place: usize| {
+            let call = self.calls.get(place);
+            function.name.is_some()
+                && id.is_some()
+                && call.is_some_and(|call| !call.id.is_empty() && Some(&call.id) != id.as_ref())
+        };
+        let next = self.calls.len() + self.cut_calls;
+        let place = match (index, known) {
+            (Some(_), Some(place)) if !is_another(place) => place,
+            (Some(_), _) => next,
+            (None, _) if begins || self.calls.is_empty() => next,
+            (None, _) => self.calls.len().saturating_sub(1),
         };
         if place >= MAX_CALLS {
             self.cut_calls += usize::from(begins);
             return;
         }
+        if let Some(index) = index {
+            self.places.insert(index, place);
+        }
         while self.calls.len() <= place {
             self.calls.push(Called::default());
         }
         let Some(call) = self.calls.get_mut(place) else { return };
-        if let Some(id) = id.filter(|id| !id.is_empty()) {
+        if let Some(id) = id {
             call.id = id;
         }
-        push(&mut call.name, &function.name.unwrap_or_default(), 128);
+        // Some servers say the name with every piece.
+        if let Some(name) = function.name.filter(|name| *name != call.name) {
+            push(&mut call.name, &name, 128);
+        }
         match function.arguments {
             Some(Value::String(part)) => push(&mut call.arguments, &part, MAX_ARGUMENTS),
             Some(Value::Null) | None => {}
@@ -160,6 +180,14 @@ mod tests {
             "finish_reason":"stop"}]})])
         .unwrap();
         assert_eq!(without.calls, [call("x", "top_k", "{\"k\":5}"), call("y", "compare", "{}")]);
+        // Two calls that both stand in the first place, each in a piece of its own.
+        let twice_first = reply(&[
+            json!({"choices":[{"delta":{"tool_calls":[{"index":0,"id":"x","function":{"name":"top_k","arguments":"{}"}}]}}]}),
+            json!({"choices":[{"delta":{"tool_calls":[{"index":0,"id":"y","function":{"name":"compare","arguments":"{"}}]}}]}),
+            json!({"choices":[{"delta":{"tool_calls":[{"index":0,"function":{"arguments":"}"}}]},"finish_reason":"stop"}]}),
+        ])
+        .unwrap();
+        assert_eq!(twice_first.calls, [call("x", "top_k", "{}"), call("y", "compare", "{}")]);
     }
 
     #[test]

@@ -24,7 +24,7 @@ use crate::reply::{Called, Reply};
 use crate::schemas::{ANSWER, step_format};
 use crate::steps::{is_id, shown_arguments, shown_name, steps};
 use crate::tokens::estimate;
-use crate::wire::{Request, StreamOptions};
+use crate::wire::{Most, Request, StreamOptions};
 
 /// The most calls of one turn: as many as the line makes.
 const CALLS_A_TURN: usize = 8;
@@ -40,11 +40,14 @@ pub(crate) struct Session<'a> {
     zone: TimeZone,
     windows: Vec<AskedRange>,
     prompt: Prompt,
+    form: Form,
     names: Pseudonyms,
     findings: Findings,
     exchanges: Vec<Exchange>,
     ids: BTreeSet<String>,
     meter: Meter,
+    /// Replies that came, which a transcript counts by.
+    replies: usize,
     began_ms: f64,
     idle: u32,
     repaired: bool,
@@ -68,7 +71,8 @@ impl<'a> Session<'a> {
         let zone = TimeZone::get(&ask.time_zone).unwrap_or(TimeZone::UTC);
         let windows = planner.parts.offline.windows(ask);
         let policies = planner.parts.policies.now();
-        let prompt = Prompt::new(ask, &zone, &windows, &policies, &planner.parts.tools, &planner.sent);
+        let own = planner.config.rules.as_deref();
+        let prompt = Prompt::new(own, ask, &zone, &windows, &policies, &planner.parts.tools, &planner.sent);
         let mut names = Pseudonyms::new(planner.config.pseudonyms);
         names.learn_question(&ask.text);
         for earlier in &ask.before {
@@ -83,11 +87,13 @@ impl<'a> Session<'a> {
             zone,
             windows,
             prompt,
+            form: planner.form(),
             names,
             findings: Findings::default(),
             exchanges: Vec::new(),
             ids: BTreeSet::new(),
             meter: Meter::default(),
+            replies: 0,
             began_ms: planner.parts.clock.monotonic_ms(),
             idle: 0,
             repaired: false,
@@ -130,10 +136,10 @@ impl<'a> Session<'a> {
     async fn ask_model(&mut self) -> Result<Turn, ModelFault> {
         loop {
             let room = self.room()?;
-            let form = self.planner.form();
+            let form = self.form;
             let reply = match self.request(form, room).await {
                 // A server that knows no tools refuses the request; it is asked the other way, once.
-                Err(ModelFault::Rejected { .. }) if form == Form::Tools && self.planner.write_json() => continue,
+                Err(ModelFault::Rejected { .. }) if self.changes_over() => continue,
                 reply => reply?,
             };
             if let Some(turn) = self.use_reply(form, reply, room.is_last)? {
@@ -145,7 +151,16 @@ impl<'a> Session<'a> {
     fn room(&self) -> Result<Room, ModelFault> {
         let config = &self.planner.config;
         let spent_ms = (self.planner.parts.clock.monotonic_ms() - self.began_ms).max(0.0);
-        self.meter.room(&config.budgets, &config.prices, Duration::from_secs_f64(spent_ms / 1000.0))
+        self.meter.room(&config.budgets, &config.prices.unwrap_or_default(), Duration::from_secs_f64(spent_ms / 1000.0))
+    }
+
+    /// Asks for JSON from here on; false where it does so already or may not.
+    fn changes_over(&mut self) -> bool {
+        let changes = self.form == Form::Tools && self.planner.may_change();
+        if changes {
+            self.form = Form::Json;
+        }
+        changes
     }
 
     /// One request, paid for from the day's tokens.
@@ -171,7 +186,7 @@ impl<'a> Session<'a> {
             messages: &messages,
             tools: if form == Form::Tools { &self.prompt.protocol } else { &[] },
             response_format: format.as_ref(),
-            max_completion_tokens,
+            most: Most::new(config.reply_limit(), max_completion_tokens),
             stream: true,
             stream_options: StreamOptions { include_usage: true },
         };
@@ -188,7 +203,9 @@ impl<'a> Session<'a> {
         reserved.begin();
         self.meter.turns += 1;
         let started = parts.clock.monotonic_ms();
-        let outcome = planner.client.complete(&request, room.time).await;
+        let place = Some((self.ask.text.as_str(), self.replies));
+        let outcome = planner.client.reply(&request, place, room.time).await;
+        self.replies += usize::from(outcome.is_ok());
         let wall_ms = parts.clock.monotonic_ms() - started;
         let counted = |reply: &Reply| {
             let words = estimate(&reply.content) + reply.calls.iter().map(|c| estimate(&c.arguments) + 8).sum::<u64>();
@@ -204,8 +221,10 @@ impl<'a> Session<'a> {
             Ok(_) => "words",
             Err(fault) => fault.code(),
         };
-        let call = ModelCall { tokens_in: took_in, tokens_out: took_out, wall_ms, outcome: said.to_owned() };
+        let outcome_of = said.to_owned();
+        let call = ModelCall { tokens_in: took_in, tokens_out: took_out, wall_ms, calls: 0, outcome: outcome_of };
         self.used.calls.push(call);
+        self.used.money = config.prices.map(|prices| prices.of(self.meter.tokens_in, self.meter.tokens_out));
         outcome
     }
 
@@ -225,13 +244,13 @@ impl<'a> Session<'a> {
             return Err(ModelFault::Declined);
         }
         let cut = reply.cut_calls;
-        let (calls, words) = match form {
-            Form::Tools if !reply.calls.is_empty() => (reply.calls, String::new()),
-            Form::Tools | Form::Json => (steps(&reply.content), reply.content),
-        };
+        let by_protocol = form == Form::Tools && !reply.calls.is_empty();
+        let (calls, words) =
+            if by_protocol { (reply.calls, String::new()) } else { (steps(&reply.content), reply.content) };
         if calls.is_empty() {
             return self.no_step(form, words).map(|()| None);
         }
+        self.planner.learn(if by_protocol { Form::Tools } else { Form::Json });
         if let Some(answer) = calls.iter().find(|call| call.name == ANSWER) {
             return self.answered(answer, is_last);
         }
@@ -241,7 +260,7 @@ impl<'a> Session<'a> {
     /// A reply without a step.
     fn no_step(&mut self, form: Form, words: String) -> Result<(), ModelFault> {
         // A model whose server drops tool calls talks instead: it is asked the other way, once.
-        if form == Form::Tools && self.meter.turns == 1 && self.planner.write_json() {
+        if self.meter.turns == 1 && self.changes_over() {
             return Ok(());
         }
         self.lose_patience(ModelFault::NoCalls)?;
@@ -262,6 +281,10 @@ impl<'a> Session<'a> {
 
     /// New calls are run; a repeated one is answered with a pointer to its result.
     fn called(&mut self, calls: Vec<Called>, cut: usize) -> Result<Option<Turn>, ModelFault> {
+        if let Some(last) = self.used.calls.last_mut() {
+            last.calls = (calls.len() + cut) as u64;
+            last.outcome = "calls".to_owned();
+        }
         let left = self.planner.config.budgets.calls.saturating_sub(self.meter.calls) as usize;
         if left == 0 {
             return Err(ModelFault::Budget { what: "calls" });

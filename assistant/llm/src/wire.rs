@@ -6,6 +6,8 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::config::ReplyLimit;
+
 /// A request.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Request<'a> {
@@ -15,9 +17,27 @@ pub(crate) struct Request<'a> {
     pub(crate) tools: &'a [Value],
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) response_format: Option<&'a Value>,
-    pub(crate) max_completion_tokens: u64,
+    #[serde(flatten)]
+    pub(crate) most: Most,
     pub(crate) stream: bool,
     pub(crate) stream_options: StreamOptions,
+}
+
+/// The most tokens of the reply, under the name that the server knows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Most {
+    MaxTokens(u64),
+    MaxCompletionTokens(u64),
+}
+
+impl Most {
+    pub(crate) fn new(limit: ReplyLimit, tokens: u64) -> Self {
+        match limit {
+            ReplyLimit::MaxTokens => Self::MaxTokens(tokens),
+            ReplyLimit::MaxCompletionTokens => Self::MaxCompletionTokens(tokens),
+        }
+    }
 }
 
 /// What a stream ends with.

@@ -12,7 +12,7 @@ use sightline_tools::builtin_knowledge;
 const LISTS: &str = include_str!("words.txt");
 
 /// The list of that name.
-fn list(name: &str) -> BTreeSet<&'static str> {
+pub(crate) fn list(name: &str) -> BTreeSet<&'static str> {
     let named = LISTS.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "));
     named.into_iter().flat_map(str::split_whitespace).collect()
 }

@@ -33,7 +33,11 @@ async fn falls_back_within(reaction: Reaction, code: &str, pause: Duration) {
 }
 
 fn raw(kind: &'static str, text: &str) -> Reaction {
-    Reaction::Raw { kind, pieces: vec![text.as_bytes().to_vec()], pause: Duration::ZERO, hangs: false }
+    pieces(kind, vec![text.as_bytes().to_vec()], Duration::ZERO, false)
+}
+
+fn pieces(kind: &str, pieces: Vec<Vec<u8>>, pause: Duration, hangs: bool) -> Reaction {
+    Reaction::Raw { status: 200, kind: kind.to_owned(), pieces, pause, hangs }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -55,19 +59,18 @@ async fn what_is_no_chat_completion_is_told_apart_and_answered_all_the_same() {
 async fn slow_drips_endless_answers_and_silence_end_in_time() {
     let short = Duration::from_millis(300);
     let drip = events(&look()).into_bytes().into_iter().map(|byte| vec![byte]).collect();
-    let drip =
-        Reaction::Raw { kind: "text/event-stream", pieces: drip, pause: Duration::from_millis(50), hangs: false };
+    let drip = pieces("text/event-stream", drip, Duration::from_millis(50), false);
     falls_back_within(drip, "timed_out", short).await;
-    let silence = Reaction::Raw { kind: "text/event-stream", pieces: Vec::new(), pause: Duration::ZERO, hangs: true };
+    let silence = pieces("text/event-stream", Vec::new(), Duration::ZERO, true);
     falls_back_within(silence, "timed_out", short).await;
     // Half a reply, and then nothing more.
     let half = events(&look());
     let half = vec![half.as_bytes()[..half.len() / 2].to_vec()];
-    let half = Reaction::Raw { kind: "text/event-stream", pieces: half, pause: Duration::ZERO, hangs: true };
+    let half = pieces("text/event-stream", half, Duration::ZERO, true);
     falls_back_within(half, "timed_out", short).await;
     // One event of many megabytes.
     let endless = vec![vec![b'x'; 1 << 20]; 32];
-    let endless = Reaction::Raw { kind: "text/event-stream", pieces: endless, pause: Duration::ZERO, hangs: false };
+    let endless = pieces("text/event-stream", endless, Duration::ZERO, false);
     falls_back(endless, "cut").await;
 }
 
@@ -118,6 +121,8 @@ async fn ten_thousand_calls_are_cut_and_the_model_is_told() {
     let made = line.log.calls.lock().unwrap().iter().filter(|call| call.tool == "top_k").count();
     assert_eq!(made, 8, "the same calls came again and were not made again");
     assert!(server.requests()[1].to_string().contains("9992 were left out"));
+    let used = line.last_complete().model.unwrap();
+    assert_eq!(used.calls[0].calls, 10_000, "the record says how many were asked for");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 
 use crate::answers::KeepDays;
-pub use llm::{LlmSettings, PlannerChoice};
+pub use llm::{LlmSettings, PlannerChoice, rules};
 
 use llm::RawLlm;
 

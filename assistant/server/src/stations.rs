@@ -2,6 +2,7 @@
 
 mod planner;
 mod recorded;
+mod tapped;
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -36,6 +37,7 @@ use crate::room::{Room, RoomError};
 use crate::site_folder::{SiteError, SiteWatch};
 
 pub use recorded::Recorded;
+pub(crate) use tapped::Tapped;
 
 /// The database of the service's own rows.
 pub const OWN_DATABASE: &str = "sightline";

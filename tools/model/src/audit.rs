@@ -83,6 +83,9 @@ pub struct ModelCall {
     pub tokens_out: u64,
     /// Wall time with all tries, milliseconds.
     pub wall_ms: f64,
+    /// Calls that it asked for, those among them that were repeats or too many and were not made.
+    #[serde(default)]
+    pub calls: u64,
     /// What came of it: `calls`, `answer`, `words`, or why nothing did.
     pub outcome: String,
 }
@@ -96,6 +99,9 @@ pub struct ModelUse {
     pub prompt: String,
     /// Every request, in order.
     pub calls: Vec<ModelCall>,
+    /// What all of them cost, where the model's price is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub money: Option<f64>,
     /// Why the built-in planner answered instead; none where the model's own draft was used.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fell_back: Option<String>,

@@ -66,6 +66,18 @@ pub(crate) struct RunArguments {
     /// Keep nothing of what was loaded, and nothing of the suite that was made.
     #[arg(long)]
     no_keep: bool,
+    /// Say what changed since an earlier run, whose report `--json` wrote there: another prompt, model or build.
+    #[arg(long, value_name = "FILE")]
+    baseline: Option<PathBuf>,
+    /// Ask a model with the rules in this file in place of the prompt that ships.
+    #[arg(long, value_name = "FILE")]
+    prompt: Option<PathBuf>,
+    /// Keep what the model says there, one transcript an incident.
+    #[arg(long, value_name = "DIR", conflicts_with = "replay")]
+    record: Option<PathBuf>,
+    /// Take what a model says from the transcripts there, and ask about their incidents only. Nothing is sent anywhere.
+    #[arg(long, value_name = "DIR", conflicts_with = "planner")]
+    replay: Option<PathBuf>,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -77,15 +89,17 @@ enum Half {
 
 impl From<RunArguments> for EvalOptions {
     fn from(arguments: RunArguments) -> Self {
-        let RunArguments { planner: _, suite, json, half, only, every, stretch, stretch_seed, ablate, no_keep } =
+        let RunArguments { planner: _, suite, json, half, only, every, stretch, stretch_seed, ablate, no_keep, .. } =
             arguments;
+        let RunArguments { baseline, prompt, record, replay, .. } = arguments;
         let halves = match half {
             Half::All => Halves::All,
             Half::Tuning => Halves::Tuning,
             Half::HeldOut => Halves::HeldOut,
         };
         let stretch = if stretch > 0.0 { Stretch { by: stretch, seed: stretch_seed } } else { Stretch::NONE };
-        Self { suite, json, selection: Selection { halves, only, every }, stretch, ablate, forget: no_keep }
+        let selection = Selection { halves, only, every, among: None };
+        Self { suite, json, selection, stretch, ablate, forget: no_keep, baseline, prompt, record, replay }
     }
 }
 

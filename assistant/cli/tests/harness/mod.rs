@@ -100,6 +100,12 @@ impl Lab {
         output
     }
 
+    /// Looks through what came out of a binary that was started otherwise.
+    pub(crate) fn saw(&self, output: &Output) {
+        self.watch.saw(&output.stdout);
+        self.watch.saw(&output.stderr);
+    }
+
     /// Asks about a bundle and reads the answer.
     pub(crate) fn ask(&self, bundle: &Path, arguments: &[&str], question: &str) -> Value {
         let bundle = bundle.to_str().unwrap();

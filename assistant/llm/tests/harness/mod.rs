@@ -14,7 +14,7 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use sightline_core::offline::OfflinePlanner;
 use sightline_core::quota::{Quota, Unmetered};
-use sightline_core::{AskError, Assistant, Clock, Ids, NoEvents, Planner, Question, answer_question};
+use sightline_core::{AskError, Assistant, Clock, Earlier, Ids, NoEvents, Planner, Question, answer_question};
 use sightline_guard::{Engine, EngineError, Estimate, ExecutableQuery, Guard, Mapping};
 use sightline_llm::{Budgets, LlmConfig, LlmPlanner, Parts};
 use sightline_model::audit::{AuditLog, AuditUnavailable, Begin, Call, Complete, Event};
@@ -93,11 +93,16 @@ impl Line {
     }
 
     pub async fn ask(&self, text: &str) -> Result<Answer, AskError> {
+        self.ask_after(text, Vec::new()).await
+    }
+
+    /// Asks within a conversation.
+    pub async fn ask_after(&self, text: &str, before: Vec<Earlier>) -> Result<Answer, AskError> {
         let question = Question {
             id: QuestionId::new(self.assistant.ids.next()),
             conversation_id: ConversationId::new("c"),
             text: text.to_owned(),
-            before: Vec::new(),
+            before,
             principal: bundle_principal(Role::Operator, "atlas"),
             entrance: "cli",
             as_of: AS_OF.parse().unwrap(),

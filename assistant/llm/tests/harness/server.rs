@@ -1,6 +1,6 @@
 //! A scripted server of chat completions that holds every request against the protocol. It speaks HTTP by hand, so that it can break off anywhere.
 
-#![allow(dead_code, reason = "each test file uses its part")]
+#![allow(dead_code, unreachable_pub, reason = "each test file uses its part")]
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
@@ -20,8 +20,8 @@ pub enum Reaction {
     Document(Value),
     /// A status with a body.
     Status(u16, &'static str),
-    /// These bytes with this content type, with a pause after each piece; then the end, or none.
-    Raw { kind: &'static str, pieces: Vec<Vec<u8>>, pause: Duration, hangs: bool },
+    /// These bytes with this status and content type, with a pause after each piece; then the end, or none.
+    Raw { status: u16, kind: String, pieces: Vec<Vec<u8>>, pause: Duration, hangs: bool },
 }
 
 type Script = dyn Fn(&Value, usize) -> Reaction + Send + Sync;
@@ -31,6 +31,7 @@ struct Inner {
     requests: Mutex<Vec<Value>>,
     faults: Mutex<Vec<String>>,
     headers: Mutex<Vec<BTreeMap<String, String>>>,
+    targets: Mutex<Vec<String>>,
 }
 
 /// The server; it ends with the test's runtime.
@@ -47,6 +48,7 @@ impl Server {
             requests: Mutex::default(),
             faults: Mutex::default(),
             headers: Mutex::default(),
+            targets: Mutex::default(),
         });
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
@@ -67,7 +69,20 @@ impl Server {
     }
 
     pub fn url(&self) -> String {
-        format!("http://{}/v1", self.address)
+        format!("{}/v1", self.root())
+    }
+
+    pub fn root(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// What each request asked for: a path, or a whole address where the server is taken for a proxy.
+    pub fn targets(&self) -> Vec<String> {
+        self.inner.targets.lock().unwrap().clone()
     }
 
     pub fn requests(&self) -> Vec<Value> {
@@ -88,8 +103,9 @@ impl Server {
 async fn serve(inner: Arc<Inner>, mut socket: TcpStream) -> std::io::Result<()> {
     // Else each small piece waits for the one before it to be acknowledged.
     socket.set_nodelay(true)?;
-    let Some((headers, body)) = request(&mut socket).await? else { return Ok(()) };
+    let Some((target, headers, body)) = request(&mut socket).await? else { return Ok(()) };
     let request: Value = serde_json::from_slice(&body).unwrap();
+    inner.targets.lock().unwrap().push(target);
     inner.faults.lock().unwrap().extend(broken(&request));
     inner.headers.lock().unwrap().push(headers);
     let number = {
@@ -101,19 +117,19 @@ async fn serve(inner: Arc<Inner>, mut socket: TcpStream) -> std::io::Result<()> 
     let (status, kind, pieces, pause, hangs) = match reaction {
         Reaction::Message(message) => {
             let pieces = odd_pieces(events(&message).as_bytes());
-            (200, "text/event-stream; charset=utf-8", pieces, Duration::ZERO, false)
+            (200, "text/event-stream; charset=utf-8".to_owned(), pieces, Duration::ZERO, false)
         }
         Reaction::Document(message) => {
             let finish = if message.get("tool_calls").is_some() { "tool_calls" } else { "stop" };
             let whole = json!({ "choices": [{ "index": 0, "message": message, "finish_reason": finish }],
                 "usage": { "prompt_tokens": 11, "completion_tokens": 7 } });
             let text = serde_json::to_string_pretty(&whole).unwrap();
-            (200, "application/json", vec![text.into_bytes()], Duration::ZERO, false)
+            (200, "application/json".to_owned(), vec![text.into_bytes()], Duration::ZERO, false)
         }
         Reaction::Status(status, body) => {
-            (status, "application/json", vec![body.as_bytes().to_vec()], Duration::ZERO, false)
+            (status, "application/json".to_owned(), vec![body.as_bytes().to_vec()], Duration::ZERO, false)
         }
-        Reaction::Raw { kind, pieces, pause, hangs } => (200, kind, pieces, pause, hangs),
+        Reaction::Raw { status, kind, pieces, pause, hangs } => (status, kind, pieces, pause, hangs),
     };
     let head = format!(
         "HTTP/1.1 {status} Scripted\r\ncontent-type: {kind}\r\nretry-after: 0\r\nlocation: /elsewhere\r\ntransfer-encoding: chunked\r\nconnection: close\r\n\r\n"
@@ -121,10 +137,8 @@ async fn serve(inner: Arc<Inner>, mut socket: TcpStream) -> std::io::Result<()> 
     socket.write_all(head.as_bytes()).await?;
     for piece in pieces.iter().filter(|piece| !piece.is_empty()) {
         tokio::time::sleep(pause).await;
-        socket.write_all(format!("{:x}\r\n", piece.len()).as_bytes()).await?;
-        socket.write_all(piece).await?;
-        socket.write_all(b"\r\n").await?;
-        socket.flush().await?;
+        let framed = [format!("{:x}\r\n", piece.len()).as_bytes(), piece, b"\r\n"].concat();
+        socket.write_all(&framed).await?;
     }
     if hangs {
         std::future::pending::<()>().await;
@@ -133,8 +147,10 @@ async fn serve(inner: Arc<Inner>, mut socket: TcpStream) -> std::io::Result<()> 
     socket.shutdown().await
 }
 
-/// The headers, in small letters, and the body of a request.
-async fn request(socket: &mut TcpStream) -> std::io::Result<Option<(BTreeMap<String, String>, Vec<u8>)>> {
+/// What a request asks for, its headers in small letters, its body.
+type Asked = (String, BTreeMap<String, String>, Vec<u8>);
+
+async fn request(socket: &mut TcpStream) -> std::io::Result<Option<Asked>> {
     let mut taken = Vec::new();
     let end = loop {
         if let Some(end) = taken.windows(4).position(|four| four == b"\r\n\r\n") {
@@ -145,7 +161,8 @@ async fn request(socket: &mut TcpStream) -> std::io::Result<Option<(BTreeMap<Str
         }
     };
     let head = String::from_utf8_lossy(&taken[..end]).into_owned();
-    assert!(head.starts_with("POST /v1/chat/completions"), "{head}");
+    let target = head.split_whitespace().nth(1).unwrap_or_default().to_owned();
+    assert!(head.starts_with("POST ") && target.contains("/chat/completions"), "{head}");
     let headers: BTreeMap<String, String> = head
         .lines()
         .filter_map(|line| line.split_once(": "))
@@ -156,7 +173,7 @@ async fn request(socket: &mut TcpStream) -> std::io::Result<Option<(BTreeMap<Str
     while body.len() < length {
         socket.read_buf(&mut body).await?;
     }
-    Ok(Some((headers, body)))
+    Ok(Some((target, headers, body)))
 }
 
 /// A message as the events of a stream: words and arguments in pieces, calls side by side.
@@ -196,15 +213,17 @@ pub fn events(message: &Value) -> String {
     text
 }
 
-/// Cut where it suits nobody: in the middle of words, signs and line ends.
+/// Cut where it suits nobody: in the middle of words, signs and line ends. What is long is cut into larger pieces: each costs a round of both
+/// programs, and tens of thousands of them cost a minute.
 fn odd_pieces(bytes: &[u8]) -> Vec<Vec<u8>> {
     let mut pieces = Vec::new();
     let mut rest = bytes;
+    let larger = 1 + bytes.len() / 8_192;
     for size in [1, 2, 13, 3, 97, 1, 31, 5].into_iter().cycle() {
         if rest.is_empty() {
             return pieces;
         }
-        let (piece, tail) = rest.split_at(size.min(rest.len()));
+        let (piece, tail) = rest.split_at((size * larger).min(rest.len()));
         pieces.push(piece.to_vec());
         rest = tail;
     }

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use sightline_llm::{Capabilities, LlmPlanner};
+use sightline_llm::LlmPlanner;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::JoinHandle;
 
 use super::demo::{self, Login};
-use super::{CommandError, failed};
+use super::{CommandError, failed, model};
 use crate::answers::Answers;
 use crate::config::Config;
 use crate::heartbeat::Heartbeat;
@@ -25,18 +25,8 @@ const RECORD_EVERY: Duration = Duration::from_secs(10);
 
 /// What the model's server can do, in a line. Questions are taken meanwhile.
 async fn probed(model: &LlmPlanner) -> String {
-    match model.probe().await {
-        Ok(Capabilities { tools: true, parallel_calls, json_schema: _ }) => {
-            let several = if parallel_calls { "several at once" } else { "one at a time" };
-            format!("The model calls tools, {several}")
-        }
-        Ok(Capabilities { tools: false, parallel_calls: _, json_schema: true }) => {
-            "The model calls no tools; it is asked for JSON after a schema".to_owned()
-        }
-        Ok(Capabilities { tools: false, parallel_calls: _, json_schema: false }) => {
-            "The model calls no tools and holds to no schema; the built-in planner will answer most questions"
-                .to_owned()
-        }
+    match model::probed(model).await {
+        Ok(can) => format!("The model {can}"),
         Err(fault) => format!("The model cannot be asked, so the built-in planner answers: {fault}"),
     }
 }

@@ -1,12 +1,12 @@
 //! The `[llm]` section: which planner answers, how a model is reached, what it may be told and what a question may spend on it.
 
-use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
 
 use serde::Deserialize;
-use sightline_llm::{Budgets, LlmConfig, Mode, Prices};
+use sightline_llm::{Budgets, LlmConfig, Mode, Prices, ReplyLimit};
 
 /// Which planner answers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -40,6 +40,8 @@ pub(super) struct RawLlm {
     key: Option<String>,
     azure_api_version: Option<String>,
     mode: Option<String>,
+    reply_limit: Option<String>,
+    prompt_file: Option<PathBuf>,
     timeout_seconds: Option<String>,
     tries: Option<String>,
     proxy: Option<String>,
@@ -50,8 +52,7 @@ pub(super) struct RawLlm {
     max_tokens_out: Option<String>,
     max_seconds: Option<String>,
     max_money: Option<String>,
-    price_per_million_in: Option<String>,
-    price_per_million_out: Option<String>,
+    prices: Option<BTreeMap<String, String>>,
     context_tokens: Option<String>,
     datasets: Option<String>,
     pseudonyms: Option<String>,
@@ -86,6 +87,8 @@ impl RawLlm {
             key: text("KEY", env("OPENAI_API_KEY").or(self.key)),
             azure_api_version: text("AZURE_API_VERSION", self.azure_api_version),
             mode: text("MODE", self.mode),
+            reply_limit: text("REPLY_LIMIT", self.reply_limit),
+            prompt_file: env("SIGHTLINE_LLM_PROMPT_FILE").map(PathBuf::from).or(self.prompt_file),
             timeout_seconds: text("TIMEOUT_SECONDS", self.timeout_seconds),
             tries: text("TRIES", self.tries),
             proxy: text("PROXY", self.proxy),
@@ -96,8 +99,7 @@ impl RawLlm {
             max_tokens_out: text("MAX_TOKENS_OUT", self.max_tokens_out),
             max_seconds: text("MAX_SECONDS", self.max_seconds),
             max_money: text("MAX_MONEY", self.max_money),
-            price_per_million_in: text("PRICE_PER_MILLION_IN", self.price_per_million_in),
-            price_per_million_out: text("PRICE_PER_MILLION_OUT", self.price_per_million_out),
+            prices: env("SIGHTLINE_LLM_PRICES").map(|text| table(&text)).or(self.prices),
             context_tokens: text("CONTEXT_TOKENS", self.context_tokens),
             datasets: text("DATASETS", self.datasets),
             pseudonyms: text("PSEUDONYMS", self.pseudonyms),
@@ -131,6 +133,17 @@ impl RawLlm {
             Some(Some(mode)) => config.mode = mode,
             Some(None) => faults.push("`llm.mode` must be `auto`, `tools` or `json`".to_owned()),
         }
+        match self.reply_limit.as_deref().map(ReplyLimit::parse) {
+            None => {}
+            Some(Some(limit)) => config.reply_limit = Some(limit),
+            Some(None) => faults.push("`llm.reply_limit` must be `max_tokens` or `max_completion_tokens`".to_owned()),
+        }
+        if let Some(file) = self.prompt_file {
+            match rules(&file) {
+                Ok(rules) => config.rules = Some(rules),
+                Err(fault) => faults.push(fault),
+            }
+        }
         match self.pseudonyms.as_deref() {
             None | Some("false") => {}
             Some("true") => config.pseudonyms = true,
@@ -156,12 +169,57 @@ impl RawLlm {
             time: seconds(faults, "max_seconds", self.max_seconds, time),
             money: self.max_money.map(|text| number(faults, "max_money", Some(text), 0.0, 0.0, 1e6)).or(money),
         };
-        config.prices = Prices {
-            per_million_in: number(faults, "price_per_million_in", self.price_per_million_in, 0.0, 0.0, 1e6),
-            per_million_out: number(faults, "price_per_million_out", self.price_per_million_out, 0.0, 0.0, 1e6),
-        };
+        config.prices = prices(&self.prices.unwrap_or_default(), &config.model, faults);
+        if config.budgets.money.is_some() && config.prices.is_none() {
+            let model = &config.model;
+            faults.push(format!("`llm.max_money` needs the model's price: set `llm.prices`, like `\"{model}\" = \"0.40 1.60\"`, per million tokens in and out"));
+        }
         (planner, Some(LlmSettings(config)))
     }
+}
+
+/// Rules in place of those that ship.
+///
+/// # Errors
+/// When the file cannot be read or holds none, in a line for whoever named it.
+pub fn rules(file: &Path) -> Result<String, String> {
+    let text = std::fs::read_to_string(file)
+        .map_err(|error| format!("the prompt `{}` cannot be read: {error}", file.display()))?;
+    match text.trim() {
+        "" => Err(format!(
+            "the prompt `{}` is empty; `assistant/llm/src/prompt.txt` is the one that ships",
+            file.display()
+        )),
+        _ => Ok(text),
+    }
+}
+
+/// The table as one line of the environment: `model=0.40 1.60, other=2 8`.
+fn table(text: &str) -> BTreeMap<String, String> {
+    let entry = |entry: &str| {
+        let (model, prices) = entry.split_once('=').unwrap_or((entry, ""));
+        (model.trim().to_owned(), prices.trim().to_owned())
+    };
+    text.split(',').filter(|part| !part.trim().is_empty()).map(entry).collect()
+}
+
+/// What the model costs: its own entry, else that of `*`.
+fn prices(table: &BTreeMap<String, String>, model: &str, faults: &mut Vec<String>) -> Option<Prices> {
+    let read = |text: &str| {
+        let numbers: Vec<f64> = text.split_whitespace().map_while(|part| part.parse().ok()).collect();
+        match numbers.as_slice() {
+            [tokens_in, tokens_out] if [tokens_in, tokens_out].into_iter().all(|price| (0.0..=1e6).contains(price)) => {
+                Some(Prices { per_million_in: *tokens_in, per_million_out: *tokens_out })
+            }
+            _ => None,
+        }
+    };
+    for (name, text) in table {
+        if read(text).is_none() {
+            faults.push(format!("`llm.prices` gives {name} no prices; write two numbers, per million tokens in and out, like `0.40 1.60`"));
+        }
+    }
+    table.get(model).or_else(|| table.get("*")).and_then(|text| read(text))
 }
 
 /// A number within its bounds, or what holds without one.
@@ -214,12 +272,14 @@ mod tests {
             ("SIGHTLINE_PLANNER", "llm"),
             ("SIGHTLINE_LLM_DATASETS", "metrics, events"),
             ("SIGHTLINE_LLM_MAX_MONEY", "0.05"),
+            ("SIGHTLINE_LLM_PRICES", "other=2 8, m=0.40 1.60"),
         ])
         .unwrap();
         assert_eq!(config.planner, PlannerChoice::Llm);
         let LlmSettings(llm) = config.llm.clone().unwrap();
         assert_eq!((llm.base_url.as_str(), llm.model.as_str()), ("http://127.0.0.1:8080/v1", "m"));
         assert_eq!((llm.datasets.len(), llm.budgets.money), (2, Some(0.05)));
+        assert_eq!(llm.prices, Some(Prices { per_million_in: 0.4, per_million_out: 1.6 }));
         assert!(!format!("{config:?}").contains("hunter2"));
         // Without a model's name a key alone changes nothing.
         let config = with(&[("OPENAI_API_KEY", "sk-hunter2")]).unwrap();
@@ -236,8 +296,12 @@ mod tests {
             ("SIGHTLINE_LLM_MAX_TURNS", "99"),
             ("SIGHTLINE_LLM_DATASETS", "metrics,secrets"),
             ("SIGHTLINE_LLM_PSEUDONYMS", "yes"),
+            ("SIGHTLINE_LLM_REPLY_LIMIT", "few"),
+            ("SIGHTLINE_LLM_PROMPT_FILE", "/nowhere/prompt.txt"),
+            ("SIGHTLINE_LLM_PRICES", "m=cheap"),
+            ("SIGHTLINE_LLM_MAX_MONEY", "1"),
         ])
         .unwrap_err();
-        assert_eq!(error.faults.len(), 6, "{error}");
+        assert_eq!(error.faults.len(), 10, "{error}");
     }
 }

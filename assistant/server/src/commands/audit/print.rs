@@ -134,10 +134,12 @@ pub(super) fn question(record: &QuestionRecord) -> Result<(), CommandError> {
 
 /// What a model was asked for the question.
 fn model_lines(used: &ModelUse) -> Vec<String> {
-    let ModelUse { model, prompt, calls, fell_back } = used;
-    let mut lines = vec![format!("model {}, prompt {}", clean(model), clean(prompt))];
-    for ModelCall { tokens_in, tokens_out, wall_ms, outcome } in calls {
-        lines.push(format!("asked: {tokens_in} tokens in, {tokens_out} out, {wall_ms:.0} ms: {}", clean(outcome)));
+    let ModelUse { model, prompt, calls, money, fell_back } = used;
+    let cost = money.map_or_else(String::new, |money| format!(", cost {money:.6}"));
+    let mut lines = vec![format!("model {}, prompt {}{cost}", clean(model), clean(prompt))];
+    for ModelCall { tokens_in, tokens_out, wall_ms, calls, outcome } in calls {
+        let said = if *calls > 0 { format!("{calls} {}", clean(outcome)) } else { clean(outcome) };
+        lines.push(format!("asked: {tokens_in} tokens in, {tokens_out} out, {wall_ms:.0} ms: {said}"));
     }
     lines.extend(fell_back.iter().map(|why| format!("the built-in planner answered in its place: {}", clean(why))));
     lines
