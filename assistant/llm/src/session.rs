@@ -244,13 +244,18 @@ impl<'a> Session<'a> {
             return Err(ModelFault::Declined);
         }
         let cut = reply.cut_calls;
-        let by_protocol = form == Form::Tools && !reply.calls.is_empty();
+        // Calls by the protocol are taken also where JSON was asked for: they are as good.
+        let by_protocol = !reply.calls.is_empty();
         let (calls, words) =
             if by_protocol { (reply.calls, String::new()) } else { (steps(&reply.content), reply.content) };
         if calls.is_empty() {
             return self.no_step(form, words).map(|()| None);
         }
-        self.planner.learn(if by_protocol { Form::Tools } else { Form::Json });
+        match (by_protocol, form) {
+            (true, Form::Tools) => self.planner.learn(Form::Tools),
+            (true, Form::Json) => {}
+            (false, _) => self.planner.learn(Form::Json),
+        }
         if let Some(answer) = calls.iter().find(|call| call.name == ANSWER) {
             return self.answered(answer, is_last);
         }

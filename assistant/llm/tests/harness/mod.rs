@@ -2,8 +2,8 @@
 
 #![allow(dead_code, reason = "each test file uses its part")]
 
-pub mod server;
-pub mod world;
+pub(crate) mod server;
+pub(crate) mod world;
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -24,17 +24,17 @@ use sightline_query::Catalogue;
 
 use server::Server;
 
-pub const AS_OF: &str = "2026-05-04T10:00:00Z";
-pub const QUESTION: &str = "Why was training job J4711 slow yesterday?";
+pub(crate) const AS_OF: &str = "2026-05-04T10:00:00Z";
+pub(crate) const QUESTION: &str = "Why was training job J4711 slow yesterday?";
 
 /// Everything of a question's line.
-pub struct Line {
-    pub assistant: Assistant,
-    pub log: Arc<Log>,
+pub(crate) struct Line {
+    pub(crate) assistant: Assistant,
+    pub(crate) log: Arc<Log>,
 }
 
 /// Settings that point at the server, with all the time that a busy machine can take.
-pub fn config(server: &Server) -> LlmConfig {
+pub(crate) fn config(server: &Server) -> LlmConfig {
     LlmConfig {
         base_url: server.url(),
         key: Some("sk-test-key".to_owned().into()),
@@ -46,11 +46,11 @@ pub fn config(server: &Server) -> LlmConfig {
 }
 
 impl Line {
-    pub fn new(config: LlmConfig) -> Self {
+    pub(crate) fn new(config: LlmConfig) -> Self {
         Self::with(config, Arc::new(Unmetered))
     }
 
-    pub fn with(config: LlmConfig, quota: Arc<dyn Quota>) -> Self {
+    pub(crate) fn with(config: LlmConfig, quota: Arc<dyn Quota>) -> Self {
         let catalogue = Arc::new(Catalogue::builtin().unwrap());
         let policies = Arc::new(LivePolicies::new(Policies::builtin().unwrap()));
         let clock: Arc<dyn Clock> = Arc::new(Standing(Instant::now()));
@@ -84,7 +84,7 @@ impl Line {
     }
 
     /// The same line with the offline planner.
-    pub fn offline() -> Self {
+    pub(crate) fn offline() -> Self {
         let server = LlmConfig { base_url: "http://127.0.0.1:1".to_owned(), ..LlmConfig::new("none") };
         let mut line = Self::new(server);
         let planner = OfflinePlanner::new(Arc::clone(&line.assistant.catalogue)).unwrap();
@@ -92,12 +92,12 @@ impl Line {
         line
     }
 
-    pub async fn ask(&self, text: &str) -> Result<Answer, AskError> {
+    pub(crate) async fn ask(&self, text: &str) -> Result<Answer, AskError> {
         self.ask_after(text, Vec::new()).await
     }
 
     /// Asks within a conversation.
-    pub async fn ask_after(&self, text: &str, before: Vec<Earlier>) -> Result<Answer, AskError> {
+    pub(crate) async fn ask_after(&self, text: &str, before: Vec<Earlier>) -> Result<Answer, AskError> {
         let question = Question {
             id: QuestionId::new(self.assistant.ids.next()),
             conversation_id: ConversationId::new("c"),
@@ -111,20 +111,20 @@ impl Line {
         answer_question(&self.assistant, &question, &NoEvents).await
     }
 
-    pub fn last_complete(&self) -> Complete {
+    pub(crate) fn last_complete(&self) -> Complete {
         self.log.completes.lock().unwrap().last().unwrap().clone()
     }
 }
 
 /// What of the answer a person would read as said, one string.
-pub fn said(answer: &Answer) -> String {
+pub(crate) fn said(answer: &Answer) -> String {
     let causes =
         answer.causes.iter().flat_map(|c| std::iter::once(&c.why).chain(c.claims.iter().map(|claim| &claim.text)));
     let claims = answer.claims.iter().map(|claim| &claim.text);
     std::iter::once(&answer.headline).chain(claims).chain(causes).cloned().collect::<Vec<_>>().join("\n")
 }
 
-pub fn fell_back(answer: &Answer) -> bool {
+pub(crate) fn fell_back(answer: &Answer) -> bool {
     answer.data_health.iter().any(|note| note.starts_with("the built-in planner answered in the model's place"))
 }
 
@@ -151,9 +151,9 @@ impl Ids for Counted {
 
 /// An audit log in memory.
 #[derive(Default)]
-pub struct Log {
-    pub calls: Mutex<Vec<Call>>,
-    pub completes: Mutex<Vec<Complete>>,
+pub(crate) struct Log {
+    pub(crate) calls: Mutex<Vec<Call>>,
+    pub(crate) completes: Mutex<Vec<Complete>>,
 }
 
 impl AuditLog for Log {

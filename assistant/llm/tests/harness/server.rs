@@ -1,6 +1,6 @@
 //! A scripted server of chat completions that holds every request against the protocol. It speaks HTTP by hand, so that it can break off anywhere.
 
-#![allow(dead_code, unreachable_pub, reason = "each test file uses its part")]
+#![allow(dead_code, reason = "each test file uses its part")]
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
@@ -13,7 +13,7 @@ use tokio::net::TcpStream;
 
 /// What the server does about a request.
 #[derive(Clone, Debug)]
-pub enum Reaction {
+pub(crate) enum Reaction {
     /// A reply, streamed in odd pieces.
     Message(Value),
     /// The same as one JSON document.
@@ -35,14 +35,14 @@ struct Inner {
 }
 
 /// The server; it ends with the test's runtime.
-pub struct Server {
+pub(crate) struct Server {
     address: SocketAddr,
     inner: Arc<Inner>,
 }
 
 impl Server {
     /// A server that reacts to each request, which it is told with its number.
-    pub async fn start(script: impl Fn(&Value, usize) -> Reaction + Send + Sync + 'static) -> Self {
+    pub(crate) async fn start(script: impl Fn(&Value, usize) -> Reaction + Send + Sync + 'static) -> Self {
         let inner = Arc::new(Inner {
             script: Box::new(script),
             requests: Mutex::default(),
@@ -64,37 +64,37 @@ impl Server {
     }
 
     /// One that sends these messages in turn, and the last one again after that.
-    pub async fn replies(messages: Vec<Value>) -> Self {
+    pub(crate) async fn replies(messages: Vec<Value>) -> Self {
         Self::start(move |_, number| Reaction::Message(messages[number.min(messages.len() - 1)].clone())).await
     }
 
-    pub fn url(&self) -> String {
+    pub(crate) fn url(&self) -> String {
         format!("{}/v1", self.root())
     }
 
-    pub fn root(&self) -> String {
+    pub(crate) fn root(&self) -> String {
         format!("http://{}", self.address)
     }
 
-    pub fn address(&self) -> SocketAddr {
+    pub(crate) fn address(&self) -> SocketAddr {
         self.address
     }
 
     /// What each request asked for: a path, or a whole address where the server is taken for a proxy.
-    pub fn targets(&self) -> Vec<String> {
+    pub(crate) fn targets(&self) -> Vec<String> {
         self.inner.targets.lock().unwrap().clone()
     }
 
-    pub fn requests(&self) -> Vec<Value> {
+    pub(crate) fn requests(&self) -> Vec<Value> {
         self.inner.requests.lock().unwrap().clone()
     }
 
-    pub fn headers(&self) -> Vec<BTreeMap<String, String>> {
+    pub(crate) fn headers(&self) -> Vec<BTreeMap<String, String>> {
         self.inner.headers.lock().unwrap().clone()
     }
 
     /// What of the protocol was broken.
-    pub fn faults(&self) -> Vec<String> {
+    pub(crate) fn faults(&self) -> Vec<String> {
         self.inner.faults.lock().unwrap().clone()
     }
 }
@@ -177,7 +177,7 @@ async fn request(socket: &mut TcpStream) -> std::io::Result<Option<Asked>> {
 }
 
 /// A message as the events of a stream: words and arguments in pieces, calls side by side.
-pub fn events(message: &Value) -> String {
+pub(crate) fn events(message: &Value) -> String {
     let mut text = String::from(": keep-alive\n\n");
     let mut event = |delta: Value, finish: Value| {
         let chunk = json!({ "id": "x", "object": "chat.completion.chunk", "choices": [{ "index": 0, "delta": delta, "finish_reason": finish }] });
@@ -289,7 +289,7 @@ fn broken(request: &Value) -> Vec<String> {
 }
 
 /// A message that calls tools.
-pub fn calls(calls: &[(&str, Value)]) -> Value {
+pub(crate) fn calls(calls: &[(&str, Value)]) -> Value {
     let calls: Vec<Value> = calls
         .iter()
         .enumerate()
@@ -306,6 +306,6 @@ fn short_hash(name: &str, arguments: &str) -> u32 {
 }
 
 /// A message that hands in an answer.
-pub fn answer(answer: Value) -> Value {
+pub(crate) fn answer(answer: Value) -> Value {
     calls(&[("answer", answer)])
 }
