@@ -138,7 +138,7 @@ async fn a_good_model_says_no_less_than_the_built_in_planner_and_its_transcripts
     let (again, _) = report("again.json", &["--replay", folder], None).await;
     for (ours, again) in questions(&own).iter().zip(questions(&again)) {
         for part in ["id", "right", "said", "score", "planned"] {
-            assert_eq!(ours[part], again[part], "{} of {}", part, ours["id"]);
+            assert_eq!(ours[part], again[part], "{part} of {}", ours["id"]);
         }
     }
 }
