@@ -56,8 +56,8 @@ pub fn compact_tools(tools: &[Box<dyn AnyTool>]) -> Vec<SentTool> {
             let mut properties = Map::new();
             for (name, property) in tool.schema.get("properties").and_then(Value::as_object).into_iter().flatten() {
                 // The windows of two sets of lines are for a person with a baseline in mind.
-                let is_sent =
-                    !UNSENT.contains(&name.as_str()) && !(tool.name == "search_logs" && name.starts_with("base_"));
+                let is_for_people = tool.name == "search_logs" && name.starts_with("base_");
+                let is_sent = !is_for_people && !UNSENT.contains(&name.as_str());
                 if is_sent {
                     let choices = property.get("enum").map(Value::to_string).unwrap_or_default();
                     let is_new =
