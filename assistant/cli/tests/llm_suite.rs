@@ -45,7 +45,7 @@ fn good(request: &Value, made: &BTreeMap<(String, String), Calls>) -> Value {
     let text = |n: usize| messages[n]["content"].as_str().unwrap().to_owned();
     if messages.len() == 2 {
         let now = text(0).split("Now it is ").nth(1).unwrap().split(',').next().unwrap().to_owned();
-        let calls = made.iter().find(|((asked, as_of), _)| *asked == text(1) && as_of[..19] == now[..19]);
+        let calls = made.iter().find(|((asked, as_of), _)| *asked == text(1) && as_of.get(..19) == now.get(..19));
         let calls: Vec<(&str, Value)> = calls
             .iter()
             .flat_map(|(_, calls)| calls.iter())
