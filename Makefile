@@ -1,9 +1,9 @@
 # Two commands do all the set-up: `make demo` and `make test`. Everything else is for developers.
-.PHONY: demo test check bench fuzz engine bless prerequisites help
+.PHONY: demo test test-model check bench fuzz engine bless prerequisites help
 .DEFAULT_GOAL := help
 
 help: ## Says what each target does.
-	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
 prerequisites:
 	@command -v cargo >/dev/null || { echo "Rust is missing: install it with rustup, then run this again"; exit 1; }
@@ -22,6 +22,9 @@ test: engine ## Runs every test.
 	cargo test --workspace --no-fail-fast
 	node --test assistant/web/tests/
 
+test-model: ## Asks a real, small model: fetches it with llama.cpp's source, builds that, and sees its inventions stopped; minutes.
+	@sh assistant/llm/test-model.sh
+
 check: ## Formats, lints and documents strictly, without running anything.
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets -- -D warnings
@@ -30,10 +33,11 @@ check: ## Formats, lints and documents strictly, without running anything.
 bless: engine ## Accepts the golden files as the code now makes them; read the diff before you commit it.
 	INSTA_UPDATE=always cargo test --workspace
 
-bench: engine ## Prints guard overhead, the audit log's pace, engine round trip, answer time, and guarded over raw time at 100 M rows.
+bench: engine ## Prints guard overhead, the audit log's pace, the loop around a model, engine round trip, answer time, and guarded over raw time at 100 M rows.
 	cargo build --release --package sightline --package sightline-evals
 	cargo bench --package sightline-guard
 	cargo bench --package sightline-audit -- 500000
+	cargo test --release --package sightline-llm --test overhead -- --ignored --nocapture
 	./target/release/bench
 
 # How long each target is fuzzed, seconds.

@@ -5,11 +5,14 @@ use std::path::Path;
 
 use jiff::Timestamp;
 use sightline_engine::SeriesShift;
+use sightline_model::audit::ModelUse;
 use sightline_model::{Answer, BoxFuture};
 
 /// One question about a recorded incident, with nothing of what is expected.
 #[derive(Clone, Copy, Debug)]
 pub struct Asked<'a> {
+    /// The incident's id.
+    pub incident: &'a str,
     /// The bundle's folder.
     pub bundle: &'a Path,
     /// The question.
@@ -24,10 +27,19 @@ pub struct Asked<'a> {
     pub without: &'a BTreeSet<String>,
 }
 
+/// An answer, with what a model had to do with it.
+#[derive(Clone, Debug)]
+pub struct Answered {
+    /// The answer.
+    pub answer: Answer,
+    /// What a model was asked for it; none where no model plans.
+    pub model: Option<ModelUse>,
+}
+
 /// Answers questions about recorded incidents. Errors are one line for the person who runs the suite.
 pub trait Answerer: Send + Sync {
     /// Answers, loading the bundle where it is not loaded yet.
-    fn answer<'a>(&'a self, asked: Asked<'a>) -> BoxFuture<'a, Result<Answer, String>>;
+    fn answer<'a>(&'a self, asked: Asked<'a>) -> BoxFuture<'a, Result<Answered, String>>;
 
     /// Loads a bundle ahead of its questions. What cannot be loaded is told when it is asked about.
     fn prepare<'a>(&'a self, bundle: &'a Path) -> BoxFuture<'a, ()>;

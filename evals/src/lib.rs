@@ -7,9 +7,11 @@
 pub mod ablation;
 pub mod answerer;
 pub mod bench;
+pub mod beside;
 pub mod diagnosed;
 pub mod guarded;
 pub mod isolation;
+pub mod planned;
 pub mod questions;
 pub mod report;
 pub mod robust_z;

@@ -8,6 +8,7 @@ use serde::Serialize;
 use sightline_model::{Component, Cost, Outcome};
 
 use crate::ablation::{Borne, Removal, by_metric};
+use crate::planned::{ModelTotals, Planned};
 use crate::score::{Score, Share};
 use crate::suite::Expectation;
 
@@ -100,6 +101,9 @@ pub struct QuestionReport {
     pub error: Option<String>,
     /// What it cost.
     pub cost: Cost,
+    /// A model's part in it; none where no model plans.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub planned: Option<Planned>,
     /// Where the baseline puts the culprits; none where none are asked for.
     pub baseline: Option<Baseline>,
     /// The same question without single metrics, where that was asked for.
@@ -157,6 +161,9 @@ pub struct Totals {
 /// A suite's run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Report {
+    /// A model's part in the answers, with the version of its prompt; none where no model plans.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model: Option<ModelTotals>,
     /// All questions together.
     pub totals: Totals,
     /// By half, where the suite has halves.
@@ -183,6 +190,7 @@ impl Report {
         let all: Vec<&QuestionReport> = questions.iter().collect();
         let removals = questions.iter().filter(|question| question.right).flat_map(|question| &question.removals);
         Self {
+            model: ModelTotals::of(&questions),
             totals: totals(&all),
             by_half: halves.into_iter().map(|(half, questions)| (half, totals(&questions))).collect(),
             by_family: families.into_iter().map(|(family, questions)| (family, totals(&questions))).collect(),

@@ -7,7 +7,8 @@ use jiff::Timestamp;
 use sightline_model::{Answer, CauseStatus, Cost, Outcome};
 
 use crate::ablation::{self, Removal};
-use crate::answerer::{Answerer, Asked};
+use crate::answerer::{Answered, Answerer, Asked};
+use crate::planned::Planned;
 use crate::report::{Baseline, QuestionReport, Report, Said, family};
 use crate::robust_z;
 use crate::score::{Names, places, score};
@@ -86,7 +87,8 @@ async fn one(
         ..QuestionReport::default()
     };
     match answerer.answer(asked(incident, question, &nothing)).await {
-        Ok(answer) => {
+        Ok(Answered { answer, model }) => {
+            report.planned = model.map(Planned::from);
             let scored = score(&answer, &question.expect, names);
             report.said = Some(said(&answer));
             report.cost = answer.cost;
@@ -104,7 +106,7 @@ async fn one(
 
 fn asked<'a>(incident: &'a Incident, question: &'a Question, without: &'a BTreeSet<String>) -> Asked<'a> {
     let Question { text, principal, as_of, time_zone, expect: _ } = question;
-    Asked { bundle: &incident.dir, text, principal, as_of: *as_of, time_zone, without }
+    Asked { incident: &incident.id, bundle: &incident.dir, text, principal, as_of: *as_of, time_zone, without }
 }
 
 /// The same question without each of the metrics that the answer may rest on, one at a time.
@@ -119,7 +121,8 @@ async fn ablated(
     for metric in ablation::candidates(answer) {
         let without = BTreeSet::from([metric.clone()]);
         let again = answerer.answer(asked(incident, question, &without)).await;
-        let again = again.map(|again| (score(&again, &question.expect, names).is_right(), again));
+        let again =
+            again.map(|Answered { answer: again, .. }| (score(&again, &question.expect, names).is_right(), again));
         removals.push(ablation::removal(metric, again, names));
     }
     removals
@@ -166,6 +169,7 @@ impl Default for QuestionReport {
             said: None,
             error: None,
             cost: Cost::default(),
+            planned: None,
             baseline: None,
             removals: Vec::new(),
         }

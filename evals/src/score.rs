@@ -4,7 +4,7 @@ mod components;
 mod evidence;
 mod said;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use sightline_model::{Answer, Cause, CauseStatus, Outcome};
 use sightline_query::Catalogue;
 use sightline_query::catalogue::{CatalogueError, LabelAliases};
@@ -70,7 +70,7 @@ pub struct Score {
 }
 
 /// So many of so many.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Share {
     /// So many.
     pub hit: usize,

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use jiff::Timestamp;
-use sightline_core::{Ask, Clock, Gathered, Ids, Planner, PlannerError, Turn};
+use sightline_core::{Ask, Clock, Gathered, Ids, Planner, PlannerError, Planning, Turn};
 use sightline_model::audit::{AuditLog, AuditUnavailable, Begin, Call, Complete, Event};
 use sightline_model::{AuditRef, BoxFuture};
 
@@ -61,7 +61,13 @@ impl Planner for Nothing {
         "none"
     }
 
-    fn next<'a>(&'a self, _: &'a Ask, _: &'a [Gathered]) -> BoxFuture<'a, Result<Turn, PlannerError>> {
+    fn begin<'a>(&'a self, _: &'a Ask) -> Box<dyn Planning + 'a> {
+        Box::new(Self)
+    }
+}
+
+impl Planning for Nothing {
+    fn next<'a>(&'a mut self, _: &'a [Gathered]) -> BoxFuture<'a, Result<Turn, PlannerError>> {
         Box::pin(std::future::ready(Ok(Turn::Draft(Box::default()))))
     }
 }

@@ -38,6 +38,8 @@ pub struct Selection {
     /// Only about one in so many kinds of incident; none or 1 for all. Which ones hangs on their names, so that a new kind moves
     /// no other in or out, and of a kind that is taken both halves are.
     pub every: Option<u64>,
+    /// Only these incidents, by their ids.
+    pub among: Option<BTreeSet<String>>,
 }
 
 impl Selection {
@@ -48,7 +50,8 @@ impl Selection {
             (Halves::Tuning, Some(half)) => half == TUNING,
             (Halves::HeldOut, Some(half)) => half == HELD_OUT,
         };
-        in_half && self.only.as_deref().is_none_or(|part| id.contains(part)) && self.is_sampled(id)
+        let is_among = self.among.as_ref().is_none_or(|among| among.contains(id));
+        in_half && is_among && self.only.as_deref().is_none_or(|part| id.contains(part)) && self.is_sampled(id)
     }
 
     fn is_sampled(&self, id: &str) -> bool {

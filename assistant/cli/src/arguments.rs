@@ -6,11 +6,12 @@ pub(crate) mod eval;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, Parser, Subcommand, ValueEnum};
 use sightline_server::Flags;
 use sightline_server::commands::ask::AskOptions;
 use sightline_server::commands::policy::Explain;
 use sightline_server::commands::{self, CommandError};
+use sightline_server::config::PlannerChoice;
 
 /// Ask a GPU cluster in plain language, and get an answer with proof.
 #[derive(Debug, Parser)]
@@ -49,6 +50,9 @@ pub(crate) enum Command {
         /// Load a demo fleet that ends now, print logins, and answer a first question.
         #[arg(long)]
         demo: bool,
+        /// Which planner answers (default: `llm.planner` of the configuration, else offline).
+        #[arg(long, value_enum, value_name = "PLANNER")]
+        planner: Option<PlannerName>,
     },
     /// Ask one question and print the answer.
     Ask(AskArguments),
@@ -237,8 +241,29 @@ impl From<ExplainArguments> for (Option<PathBuf>, Explain) {
     }
 }
 
+/// A planner by its name.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum PlannerName {
+    /// The built-in one.
+    Offline,
+    /// The one that asks a model.
+    Llm,
+}
+
+impl From<PlannerName> for PlannerChoice {
+    fn from(name: PlannerName) -> Self {
+        match name {
+            PlannerName::Offline => Self::Offline,
+            PlannerName::Llm => Self::Llm,
+        }
+    }
+}
+
 #[derive(Debug, Args)]
 pub(crate) struct AskArguments {
+    /// Which planner answers (default: `llm.planner` of the configuration, else offline).
+    #[arg(long, value_enum, value_name = "PLANNER")]
+    pub(crate) planner: Option<PlannerName>,
     /// Ask about a recorded incident in this folder.
     #[arg(long, value_name = "DIR")]
     bundle: Option<PathBuf>,
@@ -267,7 +292,8 @@ pub(crate) struct AskArguments {
 
 impl From<AskArguments> for AskOptions {
     fn from(arguments: AskArguments) -> Self {
-        let AskArguments { bundle, principal, as_of, tz, conversation, json, explain, question } = arguments;
+        let AskArguments { planner: _, bundle, principal, as_of, tz, conversation, json, explain, question } =
+            arguments;
         Self { question: question.join(" "), bundle, principal, as_of, time_zone: tz, conversation, json, explain }
     }
 }

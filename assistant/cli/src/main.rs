@@ -3,6 +3,7 @@
 mod arguments;
 mod eval;
 mod eval_questions;
+mod transcripts;
 
 use std::io::IsTerminal as _;
 use std::process::ExitCode;
@@ -46,8 +47,14 @@ fn run(arguments: Arguments) -> Result<(), CommandError> {
         .map_err(|e| CommandError::Failed(format!("the runtime cannot start: {e}")))?;
     runtime.block_on(async {
         match command {
-            Command::Serve { demo } => commands::serve::serve(&config, demo).await,
-            Command::Ask(ask) => commands::ask::ask(&config, ask.into()).await,
+            Command::Serve { demo, planner } => {
+                config.planner = planner.map_or(config.planner, Into::into);
+                commands::serve::serve(&config, demo).await
+            }
+            Command::Ask(ask) => {
+                config.planner = ask.planner.map_or(config.planner, Into::into);
+                commands::ask::ask(&config, ask.into()).await
+            }
             Command::Engine { child, port, library } => {
                 config.library = library.or(config.library);
                 let command = commands::engine::EngineCommand { child, port };
@@ -62,7 +69,10 @@ fn run(arguments: Arguments) -> Result<(), CommandError> {
             Command::Incident { command: IncidentCommand::Load { dir } } => {
                 commands::incident::load(&config, &dir).await
             }
-            Command::Eval { command: EvalSubcommand::Run(run) } => eval::eval_run(&config, &run.into()).await,
+            Command::Eval { command: EvalSubcommand::Run(run) } => {
+                config.planner = run.planner.map_or(config.planner, Into::into);
+                eval::eval_run(config, run.into()).await
+            }
             Command::Eval { command: EvalSubcommand::Questions(questions) } => {
                 eval_questions::run(&config, &questions).await
             }
@@ -96,8 +106,8 @@ fn environment(name: &str) -> Option<String> {
 /// other tenants: it is silenced whatever is asked for.
 fn log_to_stderr() {
     let wanted = environment("SIGHTLINE_LOG").unwrap_or_else(|| "warn".to_owned());
-    let filter = tracing_subscriber::EnvFilter::try_new(format!("{wanted},clickhouse=off"))
-        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("warn,clickhouse=off"));
+    let filter = tracing_subscriber::EnvFilter::try_new(format!("{wanted},clickhouse=off,async_openai=off"))
+        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("warn,clickhouse=off,async_openai=off"));
     // Colours are for a terminal; in a file they are noise.
     let colours = std::io::stderr().is_terminal();
     tracing_subscriber::fmt().with_env_filter(filter).with_ansi(colours).with_writer(std::io::stderr).init();

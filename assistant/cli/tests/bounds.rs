@@ -120,7 +120,7 @@ async fn what_was_tried_or_stopped_stands_in_the_log_with_what_was_read() {
 
     // A typed call that its entrance stops has no planner, and says what it had read.
     let (stopped, _) = line.call_as("operator@atlas", "metric_range", last(3600)).await;
-    let cancelled = Cancelled { question_id: &stopped, is_planned: false, so_far, reason: "stopped" };
+    let cancelled = Cancelled { question_id: &stopped, is_planned: false, so_far, model: None, reason: "stopped" };
     record_cancelled(&line.assistant, cancelled).await;
     let complete = line.record(&stopped).complete.unwrap().record;
     assert_eq!((complete.outcome.as_str(), complete.planner.as_str()), ("cancelled", "none"));

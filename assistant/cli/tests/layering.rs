@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use cargo_metadata::{DependencyKind, Metadata, MetadataCommand};
 
 /// Which of our crates each of our crates may import. Everything may import `sightline-model`.
-const ARROWS: [(&str, &[&str]); 14] = [
+const ARROWS: [(&str, &[&str]); 15] = [
     ("sightline-model", &[]),
     ("sightline-query", &[]),
     ("sightline-policies", &[]),
@@ -20,9 +20,14 @@ const ARROWS: [(&str, &[&str]); 14] = [
     ("sightline-fixtures", &["sightline-query"]),
     ("sightline-core", &["sightline-tools", "sightline-guard", "sightline-query", "sightline-policies"]),
     (
+        "sightline-llm",
+        &["sightline-core", "sightline-tools", "sightline-query", "sightline-policies", "sightline-analysis"],
+    ),
+    (
         "sightline-server",
         &[
             "sightline-core",
+            "sightline-llm",
             "sightline-engine",
             "sightline-audit",
             "sightline-policies",

@@ -13,7 +13,7 @@ use crate::assistant::Assistant;
 use crate::digest::digest_answer;
 use crate::events::{Event, Events, PlannedCall};
 use crate::ground::Grounder;
-use crate::ports::{Ask, Draft, Earlier, Gathered, NoOutput, PlannerError, ToolCall, Turn};
+use crate::ports::{Ask, Draft, Earlier, Gathered, NoOutput, PlannerError, Planning, ToolCall, Turn};
 use crate::quota::TooManyQuestions;
 use crate::records::{Ending, complete};
 use crate::renumber::renumber;
@@ -23,8 +23,9 @@ use crate::tool_failure::ToolFailure;
 
 /// The longest question, bytes: two pages of text. What is longer is a paste, not a question.
 pub const MAX_QUESTION_BYTES: usize = 8 * 1024;
-/// The most times a planner may call tools for one question.
-const MAX_TURNS: usize = 8;
+/// The most times a planner may call tools for one question: as many as a model is given at most, and then as many as the offline
+/// planner takes, should it have to answer in the model's place.
+const MAX_TURNS: usize = 16;
 /// The most calls in one turn.
 const MAX_CALLS: usize = 8;
 
@@ -104,10 +105,13 @@ pub async fn answer_question(
         within_rate(assistant, &question.principal)?;
         let begun = begin(assistant, question).await?;
         events.emit(Event::Accepted { question_id: question.id.clone() });
+        let ask = question.brief();
+        let mut planning = assistant.planner.begin(&ask);
         let mut spent = Spent::default();
-        let answered = plan_run_ground(assistant, question, events, begun, &mut spent).await;
+        let answered = plan_run_ground(assistant, question, &ask, events, begun, planning.as_mut(), &mut spent).await;
         events.closing();
-        complete(assistant, &question.id, ending(assistant, answered.as_ref(), spent)).await;
+        let ending = Ending { model: planning.model(), ..ending(assistant, answered.as_ref(), spent) };
+        complete(assistant, &question.id, ending).await;
         let answer = answered?;
         events.emit(Event::Answer(Box::new(answer.clone())));
         Ok(answer)
@@ -120,19 +124,25 @@ pub async fn answer_question(
 async fn plan_run_ground(
     assistant: &Assistant,
     question: &Question,
+    ask: &Ask,
     events: &dyn Events,
     begun: AuditRef,
+    planning: &mut (dyn Planning + '_),
     spent: &mut Spent,
 ) -> Result<Answer, AskError> {
     let started = assistant.clock.monotonic_ms();
     may_ask(assistant, question)?;
-    let ask = question.brief();
-    let zone = assistant.planner.zone(&ask).unwrap_or_else(|| question.time_zone.clone());
+    let zone = assistant.planner.zone(ask).unwrap_or_else(|| question.time_zone.clone());
     let told = Told { question, zone: &zone, events };
     let mut gathered: Vec<Gathered> = Vec::new();
     for _ in 0..MAX_TURNS {
         let plan = tracing::info_span!("planner", planner = assistant.planner.name());
-        match assistant.planner.next(&ask, &gathered).instrument(plan).await? {
+        let turn = planning.next(&gathered).instrument(plan).await;
+        if let Some(used) = planning.model() {
+            spent.llm_tokens = used.tokens();
+            events.asked_model(&used);
+        }
+        match turn? {
             Turn::Calls(calls) => gather(assistant, told, calls, &mut gathered, spent).await?,
             Turn::Draft(draft) => {
                 spent.wall_ms = assistant.clock.monotonic_ms() - started;
@@ -285,6 +295,7 @@ fn ending(assistant: &Assistant, answered: Result<&Answer, &AskError>, spent: Sp
         verification: answered.map(|answer| answer.verification).unwrap_or_default(),
         spent,
         planner: assistant.planner.name(),
+        model: None,
         error: answered.err().map(ToString::to_string),
     }
 }

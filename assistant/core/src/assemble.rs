@@ -23,6 +23,8 @@ pub(crate) struct Spent {
     pub(crate) exactly: Read,
     /// Wall time, milliseconds.
     pub(crate) wall_ms: f64,
+    /// Tokens of a model.
+    pub(crate) llm_tokens: u64,
 }
 
 impl Spent {
@@ -84,7 +86,7 @@ pub(crate) fn assemble(
             rows_read: spent.rows_read,
             bytes_read: spent.bytes_read,
             wall_ms: spent.wall_ms,
-            llm_tokens: 0,
+            llm_tokens: spent.llm_tokens,
         },
         verification,
         audit,

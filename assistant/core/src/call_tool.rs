@@ -224,6 +224,7 @@ fn ending(answered: Result<&ToolAnswer, &CallError>, spent: Spent) -> Ending {
         verification: answered.map(|answer| answer.verification).unwrap_or_default(),
         spent,
         planner: NO_PLANNER,
+        model: None,
         error: answered.err().map(ToString::to_string),
     }
 }

@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 use serde_json::Value;
+use sightline_model::audit::ModelUse;
 use sightline_model::{Answer, Claim, QuestionId, Read};
 
 /// One thing that happened. Serialised as the data of a server-sent event whose name is [`Event::name`].
@@ -79,6 +80,9 @@ pub trait Events: Send + Sync {
     /// One query was answered and read so much, to the row and the byte. Never for the asker: it is what the complete record says
     /// of a question that is stopped before its end.
     fn read(&self, _exactly: Read) {}
+
+    /// A turn of a model has ended; all that it was asked so far. For the same record, and as little for the asker.
+    fn asked_model(&self, _used: &ModelUse) {}
 }
 
 /// Nobody waits.

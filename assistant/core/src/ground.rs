@@ -4,7 +4,7 @@ mod facts;
 mod literals;
 mod text;
 
-pub(crate) use text::clean;
+pub use text::clean;
 
 use std::collections::BTreeSet;
 
@@ -226,6 +226,14 @@ impl<'a> Grounder<'a> {
             }
         }
     }
+}
+
+/// A quantity's value from the evidence, for whoever words a sentence by it; the sentence is grounded all the same.
+///
+/// # Errors
+/// When the evidence does not hold what it refers to, or it has no finite value.
+pub fn evaluate(quantity: &Quantity, evidence: &[Evidence]) -> Result<f64, Ungrounded> {
+    compute(quantity, evidence)
 }
 
 /// Whether the evidence names the entity: as the entity of a series or row, a row's field, a filter, or its metric.

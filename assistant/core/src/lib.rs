@@ -28,7 +28,7 @@ pub use assistant::Assistant;
 pub use call_tool::{CallError, ToolAnswer, TypedCall, call_tool, callable};
 pub use digest::digest_answer;
 pub use events::{Event, Events, NoEvents, PlannedCall};
-pub use ports::{Ask, Clock, Draft, Earlier, Gathered, Ids, NoOutput, Planner, PlannerError, ToolCall, Turn};
+pub use ports::{Ask, Clock, Draft, Earlier, Gathered, Ids, NoOutput, Planner, PlannerError, Planning, ToolCall, Turn};
 pub use records::{Cancelled, ReadSoFar, record_cancelled};
 pub use render::render_text;
 pub use replay::{Replay, ReplayError, ReplayRequest, ReplayVerdict, ReplayedCall, replay};

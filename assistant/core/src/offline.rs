@@ -40,10 +40,10 @@ mod wording_tests;
 use std::sync::Arc;
 
 use jiff::tz::TimeZone;
-use sightline_model::BoxFuture;
+use sightline_model::{AskedRange, BoxFuture};
 use sightline_query::Catalogue;
 
-use crate::ports::{Ask, Gathered, Planner, PlannerError, Turn};
+use crate::ports::{Ask, Gathered, Planner, PlannerError, Planning, Turn};
 pub use explain::Explanation;
 pub use lexicon::LexiconFault;
 pub use site_words::{LiveWords, SiteWords, SiteWordsFaults};
@@ -79,6 +79,15 @@ impl OfflinePlanner {
             Ok(reading) => Ok(explain::explain(&reading)),
             Err(fault) => Err(PlannerError::Failed { planner: "offline", reason: fault.reason }),
         }
+    }
+
+    /// The windows that the question's time words mean; none where it has none, or they have no meaning.
+    #[must_use]
+    pub fn windows(&self, ask: &Ask) -> Vec<AskedRange> {
+        let Ok(zone) = zone(ask) else { return Vec::new() };
+        let Ok(reading) = follow::read(ask, &self.words.now(), &self.catalogue, &zone) else { return Vec::new() };
+        let shown = reading.zone.clone().unwrap_or(zone);
+        reading.times.iter().map(|time| time::asked(time.range, &time.typed, &shown)).collect()
     }
 
     fn turn(&self, ask: &Ask, gathered: &[Gathered]) -> Result<Turn, PlannerError> {
@@ -126,7 +135,19 @@ impl Planner for OfflinePlanner {
         follow::read(ask, &self.words.now(), &self.catalogue, &own).ok()?.zone
     }
 
-    fn next<'a>(&'a self, ask: &'a Ask, gathered: &'a [Gathered]) -> BoxFuture<'a, Result<Turn, PlannerError>> {
-        Box::pin(async move { self.turn(ask, gathered) })
+    fn begin<'a>(&'a self, ask: &'a Ask) -> Box<dyn Planning + 'a> {
+        Box::new(Turns { planner: self, ask })
+    }
+}
+
+/// One question. There is nothing to remember: each turn is planned from the beginning.
+struct Turns<'a> {
+    planner: &'a OfflinePlanner,
+    ask: &'a Ask,
+}
+
+impl Planning for Turns<'_> {
+    fn next<'a>(&'a mut self, gathered: &'a [Gathered]) -> BoxFuture<'a, Result<Turn, PlannerError>> {
+        Box::pin(std::future::ready(self.planner.turn(self.ask, gathered)))
     }
 }

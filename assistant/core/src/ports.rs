@@ -3,6 +3,7 @@
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use serde_json::Value;
+use sightline_model::audit::ModelUse;
 use sightline_model::{
     Answer, AskedRange, BoxFuture, Candidate, CauseStatus, DraftCause, DraftClaim, Outcome, Principal,
 };
@@ -146,6 +147,17 @@ pub trait Planner: Send + Sync {
         None
     }
 
+    /// Takes up one question.
+    fn begin<'a>(&'a self, ask: &'a Ask) -> Box<dyn Planning + 'a>;
+}
+
+/// One question in a planner's hands. What has to be remembered between turns is remembered here, and ends with the question.
+pub trait Planning: Send {
     /// What to do next, given what was gathered so far.
-    fn next<'a>(&'a self, ask: &'a Ask, gathered: &'a [Gathered]) -> BoxFuture<'a, Result<Turn, PlannerError>>;
+    fn next<'a>(&'a mut self, gathered: &'a [Gathered]) -> BoxFuture<'a, Result<Turn, PlannerError>>;
+
+    /// What a model was asked so far; none where there is no model.
+    fn model(&self) -> Option<ModelUse> {
+        None
+    }
 }

@@ -1,6 +1,6 @@
 //! The record that ends a question or a typed call.
 
-use sightline_model::audit::Complete;
+use sightline_model::audit::{Complete, ModelUse};
 use sightline_model::{QuestionId, Read, Verification};
 use tracing::Instrument as _;
 
@@ -20,6 +20,8 @@ pub(crate) struct Ending {
     pub(crate) spent: Spent,
     /// The planner; [`NO_PLANNER`] for a typed call.
     pub(crate) planner: &'static str,
+    /// What a model was asked.
+    pub(crate) model: Option<ModelUse>,
     /// What went wrong.
     pub(crate) error: Option<String>,
 }
@@ -29,7 +31,7 @@ pub(crate) const NO_PLANNER: &str = "none";
 
 /// Writes the complete record. Its failure is logged for the operator and does not withhold the answer.
 pub(crate) async fn complete(assistant: &Assistant, question_id: &QuestionId, ending: Ending) {
-    let Ending { outcome, answer_digest, verification, spent, planner, error } = ending;
+    let Ending { outcome, answer_digest, verification, spent, planner, model, error } = ending;
     let record = Complete {
         question_id: question_id.clone(),
         at: assistant.clock.now(),
@@ -42,7 +44,8 @@ pub(crate) async fn complete(assistant: &Assistant, question_id: &QuestionId, en
         bytes_read: spent.exactly.bytes,
         wall_ms: spent.wall_ms,
         planner: planner.to_owned(),
-        llm_tokens: 0,
+        llm_tokens: model.as_ref().map_or(0, ModelUse::tokens),
+        model,
         error,
     };
     let span = tracing::info_span!("audit_complete");
@@ -78,17 +81,20 @@ pub struct Cancelled<'a> {
     pub is_planned: bool,
     /// What it had read by then.
     pub so_far: ReadSoFar,
+    /// What a model was asked and had answered by then.
+    pub model: Option<&'a ModelUse>,
     /// Why it ended.
     pub reason: &'a str,
 }
 
 /// Writes the complete record of what its entrance stopped: the asker went away, cancelled it, it took too long, or it crashed.
 pub async fn record_cancelled(assistant: &Assistant, cancelled: Cancelled<'_>) {
-    let Cancelled { question_id, is_planned, so_far: ReadSoFar { queries, read }, reason } = cancelled;
+    let Cancelled { question_id, is_planned, so_far: ReadSoFar { queries, read }, model, reason } = cancelled;
     let ending = Ending {
         outcome: "cancelled".to_owned(),
         planner: if is_planned { assistant.planner.name() } else { NO_PLANNER },
         spent: Spent { queries, exactly: read, ..Spent::default() },
+        model: model.cloned(),
         error: Some(reason.to_owned()),
         ..Ending::default()
     };

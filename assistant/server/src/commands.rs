@@ -8,6 +8,7 @@ pub mod doctor;
 pub mod engine;
 pub mod eval;
 pub mod incident;
+mod model;
 pub mod policy;
 pub mod questions;
 pub mod serve;

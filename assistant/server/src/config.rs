@@ -1,11 +1,16 @@
 //! Configuration: a file, the environment and flags, made into one checked value. Read once, at start.
 
+mod llm;
+
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
 use crate::answers::KeepDays;
+pub use llm::{LlmSettings, PlannerChoice, rules};
+
+use llm::RawLlm;
 
 /// Where the service listens unless told otherwise.
 const DEFAULT_LISTEN: &str = "127.0.0.1:8787";
@@ -45,6 +50,8 @@ struct RawConfig {
     policies: RawPolicies,
     #[serde(default)]
     site: RawSite,
+    #[serde(default)]
+    llm: RawLlm,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -153,6 +160,10 @@ pub struct Config {
     pub policies_dir: Option<PathBuf>,
     /// The site's own words and runbooks, beside the shipped ones.
     pub site_dir: Option<PathBuf>,
+    /// Which planner answers.
+    pub planner: PlannerChoice,
+    /// How a model is reached; none where no model is named.
+    pub llm: Option<LlmSettings>,
     /// The binary to start as the engine; the running one unless given.
     pub program: Option<PathBuf>,
 }
@@ -209,8 +220,20 @@ fn read(path: &Path) -> Result<RawConfig, ConfigError> {
 fn overlay(raw: RawConfig, env: &dyn Fn(&str) -> Option<String>) -> RawConfig {
     let path = |name: &str, file: Option<PathBuf>| env(name).map(PathBuf::from).or(file);
     let text = |name: &str, file: Option<String>| env(name).or(file);
-    let RawConfig { data_dir, listen, engine, clickhouse, audit, cli, evidence, conversations, server, policies, site } =
-        raw;
+    let RawConfig {
+        data_dir,
+        listen,
+        engine,
+        clickhouse,
+        audit,
+        cli,
+        evidence,
+        conversations,
+        server,
+        policies,
+        site,
+        llm,
+    } = raw;
     RawConfig {
         data_dir: path("SIGHTLINE_DATA_DIR", data_dir),
         listen: text("SIGHTLINE_LISTEN", listen),
@@ -233,13 +256,27 @@ fn overlay(raw: RawConfig, env: &dyn Fn(&str) -> Option<String>) -> RawConfig {
         server: RawServer { public_url: text("SIGHTLINE_SERVER_PUBLIC_URL", server.public_url) },
         policies: RawPolicies { dir: path("SIGHTLINE_POLICIES_DIR", policies.dir) },
         site: RawSite { dir: path("SIGHTLINE_SITE_DIR", site.dir) },
+        llm: llm.overlay(env),
     }
 }
 
 fn check(raw: RawConfig, flags: &Flags) -> Result<Config, ConfigError> {
-    let RawConfig { data_dir, listen, engine, clickhouse, audit, cli, evidence, conversations, server, policies, site } =
-        raw;
+    let RawConfig {
+        data_dir,
+        listen,
+        engine,
+        clickhouse,
+        audit,
+        cli,
+        evidence,
+        conversations,
+        server,
+        policies,
+        site,
+        llm,
+    } = raw;
     let mut faults = Vec::new();
+    let (planner, llm) = llm.check(&mut faults);
     let listen = flags.listen.clone().or(listen).unwrap_or_else(|| DEFAULT_LISTEN.to_owned());
     let address = listen.parse::<SocketAddr>();
     if address.is_err() {
@@ -302,6 +339,8 @@ fn check(raw: RawConfig, flags: &Flags) -> Result<Config, ConfigError> {
             public_url: server.public_url,
             policies_dir: policies.dir,
             site_dir: site.dir,
+            planner,
+            llm,
             program: None,
         }),
         Ok(_) | Err(_) => Err(ConfigError { faults }),

@@ -24,6 +24,11 @@ pub mod site_folder;
 pub mod stations;
 mod tally;
 
+/// Transcripts of a model, for whoever examines one.
+pub mod model {
+    pub use sightline_llm::{Exchange, LlmConfig, Recording, Transcript};
+}
+
 pub use answers::{
     AnswerEntry, Answers, AnswersError, ConversationFile, ConversationLine, Conversations, Feedback, KeepDays, Kept,
     Lookup, Swept, Verdict,

@@ -1,6 +1,8 @@
 //! Opens everything a question passes: engine, data, policies, audit log; and closes it in order.
 
+mod planner;
 mod recorded;
+mod tapped;
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -8,7 +10,8 @@ use std::sync::Arc;
 
 use jiff::{Timestamp, ToSpan as _};
 use sightline_audit::SqliteAudit;
-use sightline_core::offline::{LexiconFault, LiveWords, OfflinePlanner};
+use sightline_core::offline::{LexiconFault, LiveWords};
+use sightline_core::quota::Quota;
 use sightline_core::{Assistant, Clock};
 use sightline_engine::native::DatabaseName;
 use sightline_engine::{
@@ -16,6 +19,7 @@ use sightline_engine::{
     SecondFence, WriteError, Writer, load_bundle, native, tenants,
 };
 use sightline_guard::{Guard, Mapping};
+use sightline_llm::LlmPlanner;
 use sightline_policies::LivePolicies;
 use sightline_query::Catalogue;
 use sightline_query::catalogue::LabelAliases;
@@ -33,6 +37,7 @@ use crate::room::{Room, RoomError};
 use crate::site_folder::{SiteError, SiteWatch};
 
 pub use recorded::Recorded;
+pub(crate) use tapped::Tapped;
 
 /// The database of the service's own rows.
 pub const OWN_DATABASE: &str = "sightline";
@@ -78,6 +83,12 @@ pub enum OpenError {
     /// The planner's word lists cannot be read.
     #[error(transparent)]
     Lexicon(#[from] LexiconFault),
+    /// The model's client cannot be made.
+    #[error(transparent)]
+    Model(#[from] sightline_llm::ModelFault),
+    /// A model is to answer, and none is named.
+    #[error("no model is named; set `llm.model` or `SIGHTLINE_LLM_MODEL`, or ask with `--planner offline`")]
+    NoModel,
     /// The ledger of daily budgets cannot be used.
     #[error(transparent)]
     Ledger(#[from] LedgerError),
@@ -90,6 +101,8 @@ pub enum OpenError {
 pub struct Stations {
     /// The line's stations.
     pub assistant: Arc<Assistant>,
+    /// The planner that asks a model, where one does.
+    pub model: Option<Arc<LlmPlanner>>,
     /// The audit log with its health.
     pub audit: Arc<WatchedAudit>,
     /// The audit log itself, for what is done to it beside adding records: erasing, retention, a new key.
@@ -180,14 +193,19 @@ impl Stations {
         let knowledge = Arc::new(LiveKnowledge::new(sightline_tools::builtin_knowledge()));
         let own = (Arc::clone(&catalogue), Arc::clone(&words), Arc::clone(&knowledge));
         let site = config.site_dir.as_deref().map(|dir| SiteWatch::start(dir, own.0, own.1, own.2)).transpose()?;
+        let policies = Arc::new(LivePolicies::new(policies));
+        let quota: Arc<dyn Quota> = Arc::new(Quotas::open(&config.data_dir, Arc::clone(&clock))?);
+        let around =
+            planner::Around { catalogue: &catalogue, words: &words, policies: &policies, quota: &quota, clock: &clock };
+        let (planner, model) = planner::planner(config, &around)?;
         let assistant = Assistant {
             tools: sightline_tools::tools_with(knowledge),
-            policies: Arc::new(LivePolicies::new(policies)),
+            policies,
             guard: Guard::new(mapping),
             engine: Arc::new(rows.engine),
-            quota: Arc::new(Quotas::open(&config.data_dir, Arc::clone(&clock))?),
+            quota,
             audit: Arc::clone(&audit) as _,
-            planner: Box::new(OfflinePlanner::over(Arc::clone(&catalogue), Arc::clone(&words))),
+            planner,
             catalogue,
             tenants: rows.tenants,
             clock,
@@ -196,6 +214,7 @@ impl Stations {
         let assistant = Arc::new(assistant);
         Ok(Self {
             assistant,
+            model,
             audit,
             log,
             copies,

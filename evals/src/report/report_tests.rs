@@ -44,6 +44,7 @@ fn question(id: &str, half: &str, expected: Outcome, scored: Option<Score>) -> Q
         error: scored.is_none().then(|| "its files are empty".to_owned()),
         score: scored,
         cost: Cost { queries: 4, rows_read: 100, bytes_read: 1, wall_ms: 12.0, llm_tokens: 0 },
+        planned: None,
         baseline: answered.then_some(Baseline { place: Some(2), of: 9 }),
         removals: Vec::new(),
     }

@@ -49,6 +49,9 @@ pub(super) fn text(report: &Report) -> String {
             totals.longest_ms,
         ));
     }
+    if let Some(model) = &report.model {
+        line(format!("\n{}", model.line()));
+    }
     line(String::new());
     line(
         "Component, beside the baseline (robust z-score of each gauge against its own past, told the onset):"
@@ -61,6 +64,14 @@ pub(super) fn text(report: &Report) -> String {
             share(totals.baseline_component),
             share(totals.component_top3),
             share(totals.baseline_component_top3),
+        ));
+    }
+    let fallen: Vec<String> = report.questions.iter().filter_map(fallen).collect();
+    if !fallen.is_empty() {
+        line(format!(
+            "\n{} answered by the built-in planner in the model's place:\n{}",
+            fallen.len(),
+            fallen.join("\n")
         ));
     }
     let missed: Vec<&QuestionReport> = report.questions.iter().filter(|question| !question.right).collect();
@@ -123,6 +134,12 @@ impl QuestionReport {
             (None, None) => String::new(),
         }
     }
+}
+
+/// Why a model's place was taken.
+fn fallen(question: &QuestionReport) -> Option<String> {
+    let why = question.planned.as_ref()?.fell_back.as_ref()?;
+    Some(format!("  {}: {why}", question.id))
 }
 
 /// By how much an onset is off.

@@ -46,6 +46,7 @@ fn complete(id: &str) -> Complete {
         wall_ms: 84.5,
         planner: "offline".to_owned(),
         llm_tokens: 0,
+        model: None,
         error: None,
     }
 }

@@ -165,6 +165,7 @@ pub(crate) fn complete(id: &str, outcome: &str) -> Complete {
         wall_ms: 61.5,
         planner: "offline".to_owned(),
         llm_tokens: 0,
+        model: None,
         error: None,
     }
 }

@@ -74,6 +74,47 @@ pub struct Call {
     pub error: Option<String>,
 }
 
+/// One request to a model.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ModelCall {
+    /// Tokens it was sent, as it counted them; estimated where it does not say.
+    pub tokens_in: u64,
+    /// Tokens it put out.
+    pub tokens_out: u64,
+    /// Wall time with all tries, milliseconds.
+    pub wall_ms: f64,
+    /// Calls that it asked for, those among them that were repeats or too many and were not made.
+    #[serde(default)]
+    pub calls: u64,
+    /// What came of it: `calls`, `answer`, `words`, or why nothing did.
+    pub outcome: String,
+}
+
+/// What a model was asked for one question.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ModelUse {
+    /// Its name, as it was asked for.
+    pub model: String,
+    /// The version of the prompt.
+    pub prompt: String,
+    /// Every request, in order.
+    pub calls: Vec<ModelCall>,
+    /// What all of them cost, where the model's price is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub money: Option<f64>,
+    /// Why the built-in planner answered instead; none where the model's own draft was used.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fell_back: Option<String>,
+}
+
+impl ModelUse {
+    /// All tokens in and out.
+    #[must_use]
+    pub fn tokens(&self) -> u64 {
+        self.calls.iter().fold(0, |sum, call| sum.saturating_add(call.tokens_in).saturating_add(call.tokens_out))
+    }
+}
+
 /// Written when the question has ended.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Complete {
@@ -101,6 +142,9 @@ pub struct Complete {
     pub planner: String,
     /// Model tokens.
     pub llm_tokens: u64,
+    /// What the model was asked; left out where there was none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<ModelUse>,
     /// What went wrong, in our own words.
     pub error: Option<String>,
 }

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand, ValueEnum};
 use sightline_evals::suite::{Halves, Selection, Stretch};
 
+use super::PlannerName;
 use crate::eval::EvalOptions;
 
 #[derive(Debug, Subcommand)]
@@ -35,6 +36,9 @@ pub(crate) struct QuestionsArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct RunArguments {
+    /// Which planner answers (default: `llm.planner` of the configuration, else offline).
+    #[arg(long, value_enum, value_name = "PLANNER")]
+    pub(crate) planner: Option<PlannerName>,
     /// A suite of your own: every folder below with an `incident.toml` (default: the suite that ships, made from seeds).
     #[arg(long, value_name = "DIR")]
     suite: Option<PathBuf>,
@@ -62,6 +66,18 @@ pub(crate) struct RunArguments {
     /// Keep nothing of what was loaded, and nothing of the suite that was made.
     #[arg(long)]
     no_keep: bool,
+    /// Say what changed since an earlier run, whose report `--json` wrote there: another prompt, model or build.
+    #[arg(long, value_name = "FILE")]
+    baseline: Option<PathBuf>,
+    /// Ask a model with the rules in this file in place of the prompt that ships.
+    #[arg(long, value_name = "FILE")]
+    prompt: Option<PathBuf>,
+    /// Keep what the model says there, one transcript an incident.
+    #[arg(long, value_name = "DIR", conflicts_with = "replay")]
+    record: Option<PathBuf>,
+    /// Take what a model says from the transcripts there, and ask about their incidents only. Nothing is sent anywhere.
+    #[arg(long, value_name = "DIR", conflicts_with = "planner")]
+    replay: Option<PathBuf>,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -73,14 +89,17 @@ enum Half {
 
 impl From<RunArguments> for EvalOptions {
     fn from(arguments: RunArguments) -> Self {
-        let RunArguments { suite, json, half, only, every, stretch, stretch_seed, ablate, no_keep } = arguments;
+        let RunArguments { planner: _, suite, json, half, only, every, stretch, stretch_seed, ablate, no_keep, .. } =
+            arguments;
+        let RunArguments { baseline, prompt, record, replay, .. } = arguments;
         let halves = match half {
             Half::All => Halves::All,
             Half::Tuning => Halves::Tuning,
             Half::HeldOut => Halves::HeldOut,
         };
         let stretch = if stretch > 0.0 { Stretch { by: stretch, seed: stretch_seed } } else { Stretch::NONE };
-        Self { suite, json, selection: Selection { halves, only, every }, stretch, ablate, forget: no_keep }
+        let selection = Selection { halves, only, every, among: None };
+        Self { suite, json, selection, stretch, ablate, forget: no_keep, baseline, prompt, record, replay }
     }
 }
 

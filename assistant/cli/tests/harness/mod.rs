@@ -100,6 +100,12 @@ impl Lab {
         output
     }
 
+    /// Looks through what came out of a binary that was started otherwise.
+    pub(crate) fn saw(&self, output: &Output) {
+        self.watch.saw(&output.stdout);
+        self.watch.saw(&output.stderr);
+    }
+
     /// Asks about a bundle and reads the answer.
     pub(crate) fn ask(&self, bundle: &Path, arguments: &[&str], question: &str) -> Value {
         let bundle = bundle.to_str().unwrap();
@@ -181,7 +187,9 @@ pub(crate) fn run(data_dir: &Path, arguments: &[&str]) -> Output {
 pub(crate) fn command(data_dir: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(SIGHTLINE);
     command.arg("--data-dir").arg(data_dir).args(arguments).stdin(Stdio::null());
-    for name in ["SIGHTLINE_CONFIG", "SIGHTLINE_CLI_PRINCIPAL", "SIGHTLINE_CLICKHOUSE_URL", "SIGHTLINE_LOG"] {
+    let ours = ["SIGHTLINE_CONFIG", "SIGHTLINE_CLI_PRINCIPAL", "SIGHTLINE_CLICKHOUSE_URL", "SIGHTLINE_LOG"];
+    let models = ["OPENAI_API_KEY", "OPENAI_BASE_URL", "SIGHTLINE_LLM_MODEL", "SIGHTLINE_PLANNER"];
+    for name in ours.into_iter().chain(models) {
         command.env_remove(name);
     }
     command.env("TZ", "UTC");

@@ -29,10 +29,17 @@ pub(super) fn time(at: Timestamp, zone: &TimeZone) -> String {
 }
 
 /// Untrusted text, cleaned and cut: no control, bidirectional or invisible characters, no line breaks.
-pub(crate) fn clean(text: &str) -> String {
+pub fn clean(text: &str) -> String {
     let mut cleaned = String::new();
     let mut shown = 0;
-    for c in text.chars() {
+    let mut signs = text.chars().peekable();
+    while let Some(c) = signs.next() {
+        // A terminal's escape sequence goes as a whole: without its first character the rest would read as text.
+        if c == '\u{1b}' && signs.next_if_eq(&'[').is_some() {
+            while signs.next_if(|part| matches!(part, ' '..='?')).is_some() {}
+            signs.next_if(|last| matches!(last, '@'..='~'));
+            continue;
+        }
         if shown == MAX_QUOTE {
             cleaned.push('…');
             break;

@@ -7,8 +7,8 @@ use sightline_policies::{Limits, Policies};
 use sightline_query::Catalogue;
 
 use super::engine::library;
-use super::{CommandError, failed};
-use crate::config::{Config, DEFAULT_USER};
+use super::{CommandError, failed, model};
+use crate::config::{Config, DEFAULT_USER, LlmSettings, PlannerChoice};
 use crate::policies::{PolicyFiles, PolicyFilesError};
 use crate::site_folder::SiteFolder;
 use crate::stations::{Data, OWN_DATABASE, OpenError, Stations};
@@ -28,8 +28,17 @@ pub async fn doctor(config: &Config) -> Result<(), CommandError> {
         None => report.say("library", library(config).find().map(|path| path.display().to_string())),
     }
     let mut copies = None;
-    match Stations::open(config, Data::Own).await {
+    // A model that is named is looked at, whichever planner answers today.
+    let planner = if config.llm.is_some() { PlannerChoice::Llm } else { config.planner };
+    match Stations::open(&Config { planner, ..config.clone() }, Data::Own).await {
         Ok(stations) => {
+            match (&stations.model, &config.llm) {
+                (Some(planner), Some(LlmSettings(settings))) => {
+                    let at = format!("{} at {}", settings.model, settings.base_url);
+                    report.say("model", model::probed(planner).await.map(|can| format!("{at} {can}")));
+                }
+                (None, _) | (_, None) => report.ok("model", "none is named; the built-in planner answers"),
+            }
             report.say("engine answers", stations.assistant.engine.ready().await.map(|()| "yes".to_owned()));
             report.ok("tenants with rows", &format!("{}", stations.assistant.tenants.len()));
             report.proofs(&stations.proofs);

@@ -6,18 +6,20 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
+use sightline_core::quota::Unmetered;
 use sightline_core::{Earlier, NoEvents, Question, answer_question};
 use sightline_engine::native::DatabaseName;
 use sightline_engine::{Bundle, SeriesShift, Writer, drop_database, series_shifts};
+use sightline_llm::Exchange;
+use sightline_model::audit::ModelUse;
 use sightline_model::{Answer, ConversationId, QuestionId};
 use sightline_query::catalogue::LabelAliases;
 use tokio::sync::Mutex;
 
 use super::ask::choose_principal;
 use super::{CommandError, failed};
-use crate::config::Config;
-use crate::stations::{Data, Recorded, Stations};
-use sightline_core::quota::Unmetered;
+use crate::config::{Config, LlmSettings};
+use crate::stations::{Data, Recorded, Stations, Tapped};
 
 /// One question about a recorded incident.
 #[derive(Clone, Debug)]
@@ -36,10 +38,13 @@ pub struct BundleQuestion<'a> {
     pub time_zone: &'a str,
     /// Metrics that are taken to be unknown.
     pub without: &'a BTreeSet<String>,
+    /// Where the replies of a model come from, if one plans.
+    pub exchange: Exchange,
 }
 
 /// The stations, and the bundles that are loaded.
 pub struct BundleLine {
+    config: Config,
     stations: Stations,
     loaded: Mutex<BTreeMap<PathBuf, Recorded>>,
 }
@@ -56,7 +61,7 @@ impl BundleLine {
             let what = "recorded incidents need the embedded engine; unset `clickhouse.url` to use it";
             return Err(CommandError::Usage(what.to_owned()));
         }
-        Ok(Self { stations, loaded: Mutex::default() })
+        Ok(Self { config: config.clone(), stations, loaded: Mutex::default() })
     }
 
     /// The engine's writing user, for making bundles.
@@ -64,13 +69,23 @@ impl BundleLine {
         self.stations.writer.as_ref()
     }
 
-    /// Answers a question. It is recorded like any other; its answer is not kept.
+    /// Answers a question, and says what a model was asked for it. It is recorded like any other; its answer is not kept.
     ///
     /// # Errors
     /// When the bundle cannot be loaded, nobody of that name may ask, or the line meets a fault.
-    pub async fn answer(&self, asked: &BundleQuestion<'_>) -> Result<Answer, CommandError> {
+    pub async fn answer(&self, asked: &BundleQuestion<'_>) -> Result<(Answer, Option<ModelUse>), CommandError> {
         let recorded = self.recorded(asked.bundle).await?;
-        let assistant = self.stations.assistant_over(&recorded, asked.without, Arc::new(Unmetered)).map_err(failed)?;
+        let mut config = self.config.clone();
+        if let Some(LlmSettings(settings)) = &mut config.llm {
+            settings.exchange = asked.exchange.clone();
+            if let Exchange::Replayed(transcript) = &asked.exchange {
+                settings.model.clone_from(&transcript.model);
+            }
+        }
+        let over = self.stations.assistant_over(&config, &recorded, asked.without, Arc::new(Unmetered));
+        let mut assistant = over.map_err(failed)?;
+        let tapped = Arc::new(Tapped::over(Arc::clone(&assistant.audit)));
+        assistant.audit = Arc::clone(&tapped) as _;
         let principal = choose_principal(&assistant.policies.now(), Some(asked.principal), true, &assistant.tenants)?;
         let as_of = asked.as_of.or(recorded.latest).unwrap_or_else(|| assistant.clock.now());
         let time_zone = TimeZone::get(asked.time_zone)
@@ -85,7 +100,8 @@ impl BundleLine {
             as_of,
             time_zone,
         };
-        answer_question(&assistant, &question, &NoEvents).await.map_err(failed)
+        let answer = answer_question(&assistant, &question, &NoEvents).await.map_err(failed)?;
+        Ok((answer, tapped.model()))
     }
 
     /// Loads a bundle ahead of its questions; what goes wrong is told when it is asked about.

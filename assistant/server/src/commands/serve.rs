@@ -3,11 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use sightline_llm::LlmPlanner;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::JoinHandle;
 
 use super::demo::{self, Login};
-use super::{CommandError, failed};
+use super::{CommandError, failed, model};
 use crate::answers::Answers;
 use crate::config::Config;
 use crate::heartbeat::Heartbeat;
@@ -21,6 +22,14 @@ use crate::stations::{Data, Stations};
 
 /// How often failed credentials and denials that were counted are looked through for what is to be recorded.
 const RECORD_EVERY: Duration = Duration::from_secs(10);
+
+/// What the model's server can do, in a line. Questions are taken meanwhile.
+async fn probed(model: &LlmPlanner) -> String {
+    match model::probed(model).await {
+        Ok(can) => format!("The model {can}"),
+        Err(fault) => format!("The model cannot be asked, so the built-in planner answers: {fault}"),
+    }
+}
 
 /// Serves until it is asked to stop.
 ///
@@ -44,6 +53,9 @@ pub async fn serve(config: &Config, with_demo: bool) -> Result<(), CommandError>
             output::note(&banner(&address.to_string(), &logins));
         }
         None => output::note(&format!("Sightline listens on http://{address}")),
+    }
+    if let Some(model) = stations.model.clone() {
+        tokio::spawn(async move { output::note(&probed(&model).await) });
     }
     let answers = Answers::open(&config.data_dir, config.keep_days).map_err(failed)?;
     let identity = Identity::new(store, &stations.assistant);

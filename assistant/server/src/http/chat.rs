@@ -15,6 +15,7 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use serde::Deserialize;
 use sightline_core::{AskError, Earlier, Event, Events, Question, answer_question};
+use sightline_model::audit::ModelUse;
 use sightline_model::{Answer, ConversationId, Principal, QuestionId, Read};
 use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot, watch};
 use tokio_stream::wrappers::UnboundedReceiverStream;
@@ -88,6 +89,10 @@ impl Events for Channel {
 
     fn read(&self, exactly: Read) {
         self.progress.read(exactly);
+    }
+
+    fn asked_model(&self, used: &ModelUse) {
+        self.progress.asked_model(used);
     }
 }
 

@@ -7,6 +7,7 @@ use std::sync::{Mutex, PoisonError};
 
 use futures::FutureExt as _;
 use sightline_core::{Cancelled, Event, Events, ReadSoFar, record_cancelled};
+use sightline_model::audit::ModelUse;
 use sightline_model::{QuestionId, Read};
 
 use super::service::Service;
@@ -19,6 +20,7 @@ const CRASHED: &str = "it failed inside Sightline; the service's own log says wh
 pub(super) struct Progress {
     closing: AtomicBool,
     so_far: Mutex<ReadSoFar>,
+    model: Mutex<Option<ModelUse>>,
 }
 
 impl Progress {
@@ -44,6 +46,10 @@ impl Events for Progress {
     fn read(&self, exactly: Read) {
         self.so_far.lock().unwrap_or_else(PoisonError::into_inner).add(exactly);
     }
+
+    fn asked_model(&self, used: &ModelUse) {
+        *self.model.lock().unwrap_or_else(PoisonError::into_inner) = Some(used.clone());
+    }
 }
 
 /// What runs: a question, a typed call or a replay.
@@ -60,7 +66,9 @@ impl Running<'_> {
     /// Writes its complete record as cancelled, with what it has read so far.
     pub(super) async fn cancelled(self, reason: &str) {
         let Self { service, id, is_planned, progress } = self;
-        let cancelled = Cancelled { question_id: id, is_planned, so_far: progress.so_far(), reason };
+        let model = progress.model.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let so_far = progress.so_far();
+        let cancelled = Cancelled { question_id: id, is_planned, so_far, model: model.as_ref(), reason };
         record_cancelled(service.assistant(), cancelled).await;
     }
 

@@ -6,14 +6,15 @@ use std::sync::Arc;
 
 use jiff::{Timestamp, ToSpan as _};
 use sightline_core::Assistant;
-use sightline_core::offline::OfflinePlanner;
+use sightline_core::offline::LiveWords;
 use sightline_core::quota::Quota;
 use sightline_engine::native::DatabaseName;
 use sightline_engine::{ClickHouseEngine, EngineUser, LoadedBundle, SecondFence, load_bundle};
 use sightline_guard::{Guard, Mapping};
 use sightline_query::catalogue::LabelAliases;
 
-use super::{OpenError, Stations, catalogue, endpoint};
+use super::{OpenError, Stations, catalogue, endpoint, planner};
+use crate::config::Config;
 
 /// A recorded incident that can be asked about. Guaranteed: the second fence was proved over its rows.
 #[derive(Clone)]
@@ -50,15 +51,20 @@ impl Stations {
     /// The line over a recorded incident, as if the metrics `without` were not known.
     ///
     /// # Errors
-    /// When the bundle's metric aliases fit no metric.
+    /// When the bundle's metric aliases fit no metric, or the planner that the configuration names cannot be made.
     pub fn assistant_over(
         &self,
+        config: &Config,
         recorded: &Recorded,
         without: &BTreeSet<String>,
         quota: Arc<dyn Quota>,
     ) -> Result<Assistant, OpenError> {
         let whole = catalogue(Some(&recorded.bundle))?;
         let catalogue = if without.is_empty() { whole } else { Arc::new(whole.without(without)) };
+        let Assistant { policies, clock, .. } = self.assistant.as_ref();
+        let words = Arc::new(LiveWords::new(Arc::clone(&catalogue))?);
+        let around = planner::Around { catalogue: &catalogue, words: &words, policies, quota: &quota, clock };
+        let (planner, _) = planner::planner(config, &around)?;
         Ok(Assistant {
             tools: sightline_tools::registry::tools(),
             policies: Arc::clone(&self.assistant.policies),
@@ -66,7 +72,7 @@ impl Stations {
             engine: Arc::clone(&recorded.engine) as _,
             quota,
             audit: Arc::clone(&self.assistant.audit),
-            planner: Box::new(OfflinePlanner::new(Arc::clone(&catalogue))?),
+            planner,
             catalogue,
             tenants: recorded.tenants.clone(),
             clock: Arc::clone(&self.assistant.clock),

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use serde::Serialize;
 use sightline_audit::{Entry, QuestionRecord, UsageLine};
 use sightline_core::{Replay, ReplayVerdict};
+use sightline_model::audit::{ModelCall, ModelUse};
 use sightline_model::is_invisible;
 
 use crate::commands::{CommandError, failed};
@@ -116,6 +117,9 @@ pub(super) fn question(record: &QuestionRecord) -> Result<(), CommandError> {
             clean(&record.planner),
             record.llm_tokens
         );
+        for line in record.model.iter().flat_map(model_lines) {
+            let _infallible = writeln!(text, "         {line}");
+        }
     }
     let whole = match integrity.first_bad {
         None => format!(
@@ -126,6 +130,19 @@ pub(super) fn question(record: &QuestionRecord) -> Result<(), CommandError> {
     };
     let _infallible = writeln!(text, "\n{whole}");
     output::result(&text).map_err(failed)
+}
+
+/// What a model was asked for the question.
+fn model_lines(used: &ModelUse) -> Vec<String> {
+    let ModelUse { model, prompt, calls, money, fell_back } = used;
+    let cost = money.map_or_else(String::new, |money| format!(", cost {money:.6}"));
+    let mut lines = vec![format!("model {}, prompt {}{cost}", clean(model), clean(prompt))];
+    for ModelCall { tokens_in, tokens_out, wall_ms, calls, outcome } in calls {
+        let said = if *calls > 0 { format!("{calls} {}", clean(outcome)) } else { clean(outcome) };
+        lines.push(format!("asked: {tokens_in} tokens in, {tokens_out} out, {wall_ms:.0} ms: {said}"));
+    }
+    lines.extend(fell_back.iter().map(|why| format!("the built-in planner answered in its place: {}", clean(why))));
+    lines
 }
 
 pub(super) fn verification(found: &Verification) -> Result<(), CommandError> {
