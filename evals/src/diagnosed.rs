@@ -111,7 +111,8 @@ async fn drop_tables(address: &EngineAddress) -> Result<(), Failure> {
 async fn fill(address: &EngineAddress, around: u64) -> Result<(), Failure> {
     drop_tables(address).await?;
     // As a database of a fleet that goes on is made: with kept steps.
-    native::create_or_update(&Writer::new(&endpoint(address, EngineUser::Writer)), &DatabaseName::new(DATABASE)?).await?;
+    native::create_or_update(&Writer::new(&endpoint(address, EngineUser::Writer)), &DatabaseName::new(DATABASE)?)
+        .await?;
     let raw = Client::default()
         .with_url(address.url())
         .with_user(EngineUser::Writer.name())

@@ -138,7 +138,7 @@ async fn a_wrong_column_type_names_file_column_expected_and_found(lab: &Lab) {
 /// Writes a result as Parquet.
 async fn save(lab: &Lab, sql: &str, file: &Path) {
     let user = sightline_engine::EngineUser::Writer;
-    let response = reqwest::Client::new()
+    let response = crate::harness::http()
         .post(lab.address.url())
         .basic_auth(user.name(), Some(lab.address.credentials.password(user)))
         .body(format!("{sql} FORMAT Parquet"))

@@ -258,7 +258,7 @@ async fn usage_is_ones_own_or_everybodys_by_role(service: &Service) {
 async fn write(folder: &Path, sql: &str) {
     let address = engine_address(folder).unwrap().unwrap();
     let password = address.credentials.password(EngineUser::Writer);
-    let request = reqwest::Client::new().post(address.url()).body(sql.to_owned());
+    let request = crate::harness::http().post(address.url()).body(sql.to_owned());
     let response = request.basic_auth(EngineUser::Writer.name(), Some(password)).send().await.unwrap();
     let status = response.status();
     assert!(status.is_success(), "{sql}: {}", response.text().await.unwrap());

@@ -77,8 +77,15 @@ async fn bench() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
+/// A client over HTTP, with the product's provider of cryptography: TLS is built without one.
+fn client() -> reqwest::Client {
+    // It may be there already, and is the same one then.
+    drop(rustls::crypto::ring::default_provider().install_default());
+    reqwest::Client::new()
+}
+
 async fn questions(binary: &Path, data_dir: &Path, service: &Service) -> Result<(), Box<dyn Error>> {
-    let client = reqwest::Client::new();
+    let client = client();
     let round_trip = round_trips(&client, data_dir).await?;
     let shell = shell_asks(binary, data_dir)?;
     let mut asked = Vec::new();
@@ -105,7 +112,7 @@ fn patient_policies(data_dir: &Path) -> Result<PathBuf, Box<dyn Error>> {
 
 /// Asks about both jobs in turn, and prints what their times say.
 async fn isolation(service: &Service) -> Result<(), Box<dyn Error>> {
-    let client = reqwest::Client::new();
+    let client = client();
     let [mut foreign, mut unknown] = [Vec::new(), Vec::new()];
     for round in 0..ISOLATION_TIMES + ISOLATION_WARM_UP {
         // Each is the first of a pair as often as the other.

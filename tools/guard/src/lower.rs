@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use sightline_model::{Aggregation, Dim, TimeRange};
 use sightline_policies::RowScope;
 use sightline_query::kept::is_of_kept_steps;
-use sightline_query::{KEPT_STEP_MS, Align, Filter, Held as HeldOutput, Match, Output, Shape, ValidQuery, ValueOp};
+use sightline_query::{Align, Filter, Held as HeldOutput, KEPT_STEP_MS, Match, Output, Shape, ValidQuery, ValueOp};
 
 use crate::mapping::{
     ColumnType, DURATION, END_TIME, GPU, LABELS, METRIC, MappedTable, NODE, SUBMIT, TENANT, TIME, TimeShape, VALUE,
@@ -88,10 +88,7 @@ fn by_kept_steps(query: &ValidQuery, table: &MappedTable, window: TimeRange) -> 
         | Shape::LabelKeys { .. } => false,
     };
     let of_values = query.filters().iter().any(|filter| matches!(filter, Filter::Value { .. }));
-    table.value
-        && is_kept
-        && !of_values
-        && is_of_kept_steps(window)
+    table.value && is_kept && !of_values && is_of_kept_steps(window)
 }
 
 struct Lowering<'a> {

@@ -117,7 +117,8 @@ fn window(select: &Select, table: &MappedTable, named: &BTreeMap<String, ParamVa
     let at = |column: &str, comparison: Comparison| {
         select.prewhere.iter().find_map(|condition| match condition {
             Condition::Compare(left, found, Bind { index, .. })
-                if *found == comparison && (*left == Scalar::KeptStep || matches!(left, Scalar::Column(name) if name == column)) =>
+                if *found == comparison
+                    && (*left == Scalar::KeptStep || matches!(left, Scalar::Column(name) if name == column)) =>
             {
                 match named.get(&format!("p{index}")) {
                     Some(ParamValue::Time(time)) => Some(*time),
@@ -146,7 +147,9 @@ fn kind(column: &Column) -> ColumnKind {
             _ => ColumnKind::Text,
         },
         Column::Plain(Scalar::ColumnAsText(_) | Scalar::Label(_)) | Column::LabelKey => ColumnKind::Text,
-        Column::Plain(Scalar::KeptStep) | Column::Bucket { .. } | Column::OfKeptSteps(_) | Column::OpenEnd(_) => ColumnKind::Time,
+        Column::Plain(Scalar::KeptStep) | Column::Bucket { .. } | Column::OfKeptSteps(_) | Column::OpenEnd(_) => {
+            ColumnKind::Time
+        }
         Column::Aggregate(aggregate) => match aggregate {
             Aggregate::Count => ColumnKind::Int,
             Aggregate::MinTime(..) | Aggregate::MaxTime(..) => ColumnKind::Time,

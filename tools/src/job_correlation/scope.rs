@@ -4,7 +4,7 @@ use jiff::{SignedDuration, Timestamp};
 use sightline_diagnosis::Placement;
 use sightline_model::{Aggregation, Dataset, Dim, EvidenceRow, TimeRange};
 use sightline_query::kept::{around_kept_steps, within_kept_steps, worth_keeping};
-use sightline_query::{KEPT_STEP_MS, Filter, Match, MetricPart, Order, Query, Shape};
+use sightline_query::{Filter, KEPT_STEP_MS, Match, MetricPart, Order, Query, Shape};
 
 use crate::args::{Instant, window};
 use crate::job_correlation::batches::Reading;

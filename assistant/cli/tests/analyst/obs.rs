@@ -30,7 +30,7 @@ pub(crate) struct Obs<'a> {
 
 impl<'a> Obs<'a> {
     pub(crate) fn new(address: &'a EngineAddress) -> Self {
-        Self { address, client: reqwest::Client::new() }
+        Self { address, client: crate::harness::http() }
     }
 
     async fn send(&self, sql: &str, data: String) -> String {

@@ -40,7 +40,7 @@ pub(crate) fn end() -> Timestamp {
 /// Runs one statement as the writer.
 pub(crate) async fn execute(address: &EngineAddress, sql: String) {
     let password = address.credentials.password(EngineUser::Writer);
-    let request = reqwest::Client::new().post(address.url()).basic_auth(EngineUser::Writer.name(), Some(password));
+    let request = crate::harness::http().post(address.url()).basic_auth(EngineUser::Writer.name(), Some(password));
     let response = request.body(sql.clone()).send().await.unwrap();
     assert!(response.status().is_success(), "{sql}: {}", response.text().await.unwrap());
 }

@@ -19,6 +19,15 @@ use sightline_query::catalogue::LabelAliases;
 /// The binary under test.
 pub(crate) const SIGHTLINE: &str = env!("CARGO_BIN_EXE_sightline");
 
+/// A client over HTTP. TLS is built without a provider of its cryptography, so that every binary chooses one; this is the product's.
+pub(crate) fn http() -> reqwest::Client {
+    if rustls::crypto::CryptoProvider::get_default().is_none() {
+        // Another test may have been first, with the same one.
+        drop(rustls::crypto::ring::default_provider().install_default());
+    }
+    reqwest::Client::new()
+}
+
 /// A data folder with a living engine in it; both end with this value.
 pub(crate) struct Lab {
     // Looks through what was seen, while everything is there still.
@@ -82,7 +91,7 @@ impl Lab {
     /// Runs a statement as the writer, and gives back what it prints.
     pub(crate) async fn write(&self, sql: &str) -> String {
         let password = self.address.credentials.password(EngineUser::Writer);
-        let request = reqwest::Client::new().post(self.address.url()).body(sql.to_owned());
+        let request = http().post(self.address.url()).body(sql.to_owned());
         let response = request.basic_auth(EngineUser::Writer.name(), Some(password)).send().await.unwrap();
         let status = response.status();
         let text = response.text().await.unwrap();

@@ -9,7 +9,7 @@ pub(crate) async fn rows(address: &EngineAddress, sql: &str, params: &Value) -> 
     for (name, value) in params.as_object().unwrap() {
         form = form.text(format!("param_{name}"), value.as_str().unwrap().to_owned());
     }
-    let response = reqwest::Client::new()
+    let response = crate::harness::http()
         .post(address.url())
         .query(&[("query", sql), ("default_format", "JSONCompact")])
         .basic_auth(EngineUser::Writer.name(), Some(address.credentials.password(EngineUser::Writer)))

@@ -71,7 +71,7 @@ impl Service {
         });
         let watch = Watch::new(data_dir);
         let url = overheard(&url.unwrap(), watch.seen());
-        Self { watch, process, log, data_dir: data_dir.to_owned(), tokens, url, client: reqwest::Client::new() }
+        Self { watch, process, log, data_dir: data_dir.to_owned(), tokens, url, client: crate::harness::http() }
     }
 
     /// What it has written to stderr.

@@ -78,7 +78,8 @@ async fn what_is_kept_says_the_same_as_the_samples_for_a_tenth_of_the_reading() 
     let names = Shape::Distinct { of: vec![Dim::Gpu, Dim::Label("pci_bus_id".to_owned())], limit: 100 };
     let shapes: Vec<Shape> = kept.map(steps).into_iter().chain(wholes).chain([names]).collect();
     for shape in shapes {
-        let [kept, plain] = [fleet.ask("kept", from, shape.clone()).await, fleet.ask("plain", from, shape.clone()).await];
+        let [kept, plain] =
+            [fleet.ask("kept", from, shape.clone()).await, fleet.ask("plain", from, shape.clone()).await];
         assert_eq!(kept.rows, plain.rows, "{shape:?}");
         assert!(!kept.rows.is_empty() && kept.columns == plain.columns, "{shape:?}");
         assert!(plain.read.rows >= OF_ONE, "{shape:?}: {:?}", plain.read);
@@ -90,8 +91,10 @@ async fn what_is_kept_says_the_same_as_the_samples_for_a_tenth_of_the_reading() 
 async fn a_window_that_cuts_a_kept_step_is_read_from_the_samples() {
     let fleet = Fleet::start().await;
     let from = "2026-05-03T00:00:15Z";
-    let [kept, plain] =
-        [fleet.ask("kept", from, steps(Aggregation::Count)).await, fleet.ask("plain", from, steps(Aggregation::Count)).await];
+    let [kept, plain] = [
+        fleet.ask("kept", from, steps(Aggregation::Count)).await,
+        fleet.ask("plain", from, steps(Aggregation::Count)).await,
+    ];
     assert_eq!(kept.rows, plain.rows);
     assert!(kept.read.rows >= OF_ONE, "{:?}", kept.read);
 }

@@ -13,7 +13,9 @@ pub(crate) fn column(expression: &Expr) -> Result<Column, Fault> {
     let call = Call::of(function)?;
     let aggregate = match (call.name, call.parameters.as_deref(), call.args.as_slice()) {
         ("toString", None, _) => return Ok(Column::Plain(scalar(expression)?)),
-        ("toStartOfInterval", None, [time, step]) if matches!(time, Expr::CompoundIdentifier(_)) && name(time)? == TIME => {
+        ("toStartOfInterval", None, [time, step])
+            if matches!(time, Expr::CompoundIdentifier(_)) && name(time)? == TIME =>
+        {
             return Ok(Column::Bucket { step_ms: step_of(step)?, origin: None });
         }
         ("toStartOfInterval", None, [kept, step]) if scalar(kept)? == Scalar::KeptStep => {

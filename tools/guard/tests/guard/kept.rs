@@ -19,7 +19,9 @@ fn a_window_of_kept_steps_begins_and_ends_with_one() {
     let faults = check(sent.sql(), &reaching).unwrap_err();
     assert!(faults.iter().any(|fault| fault.kind() == FaultKind::Window), "{faults:?}");
     // A window that is no whole number of them is read by its samples, and so is a short one.
-    for (from, to) in [("2026-05-03T00:00:01Z", "2026-05-04T00:00:00Z"), ("2026-05-03T00:00:00Z", "2026-05-03T05:00:00Z")] {
+    for (from, to) in
+        [("2026-05-03T00:00:01Z", "2026-05-04T00:00:00Z"), ("2026-05-03T00:00:00Z", "2026-05-03T05:00:00Z")]
+    {
         let other = Query { range: TimeRange::new(at(from), at(to)).unwrap(), ..kept.clone() };
         assert!(admit(&other).unwrap().sql().contains("t.time >= "), "{from} to {to}");
     }
