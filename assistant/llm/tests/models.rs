@@ -367,8 +367,13 @@ fn unverified(text: &str) -> Option<String> {
     words.iter().find(|word| quoted_out.contains(**word)).map(|word| (*word).to_owned())
 }
 
+/// How many drafts the liar is asked for: a quarter of a second each without optimisation. `SIGHTLINE_LIES=1000` asks for a thousand.
+fn lies() -> u32 {
+    std::env::var("SIGHTLINE_LIES").ok().and_then(|number| number.parse().ok()).unwrap_or(120)
+}
+
 #[test]
-fn no_unverified_number_time_or_name_survives_a_thousand_lies() {
+fn no_unverified_number_time_or_name_survives_a_hundred_lies_or_a_thousand() {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
     let drafts: Arc<std::sync::Mutex<Value>> = Arc::new(std::sync::Mutex::new(json!({})));
     let used = AtomicUsize::new(0);
@@ -376,7 +381,7 @@ fn no_unverified_number_time_or_name_survives_a_thousand_lies() {
         let drafts = Arc::clone(&drafts);
         let server = Server::start(move |request, _| {
             let is_first = request["messages"].as_array().unwrap().len() == 2;
-            // Whole, since how it is cut is what other tests are about, and a thousand answers are waited for.
+            // Whole, since how it is cut is what other tests are about, and hundreds of answers are waited for.
             let look = || calls(&[("job_correlation", json!({ "job": "J4711" }))]);
             Reaction::Document(if is_first { look() } else { answer(drafts.lock().unwrap().clone()) })
         })
@@ -388,7 +393,7 @@ fn no_unverified_number_time_or_name_survives_a_thousand_lies() {
         (server, line)
     });
     let mut runner = proptest::test_runner::TestRunner::new(ProptestConfig {
-        cases: 1_000,
+        cases: lies(),
         failure_persistence: None,
         ..ProptestConfig::default()
     });
@@ -410,6 +415,7 @@ fn no_unverified_number_time_or_name_survives_a_thousand_lies() {
         })
         .unwrap();
     // Else nothing was tried: a liar's sentences without a lie in them may stand.
-    assert!(used.load(Ordering::Relaxed) > 50, "{} of the answers were the liar's", used.load(Ordering::Relaxed));
+    let few = usize::try_from(lies() / 20).unwrap();
+    assert!(used.load(Ordering::Relaxed) > few, "{} of the answers were the liar's", used.load(Ordering::Relaxed));
     assert_eq!(server.faults(), Vec::<String>::new());
 }

@@ -17,7 +17,7 @@ async fn a_query_may_come_in_the_url_or_in_the_body() {
     assert_eq!(named.headers()["x-clickhouse-query-id"], "my-id");
     assert_eq!(named.headers()["x-clickhouse-format"], "CSV");
     assert_eq!(named.text().await.unwrap(), "\"x\"\n");
-    let ping = reqwest::get(format!("{}/ping", target.url)).await.unwrap();
+    let ping = crate::plain_http::client().get(format!("{}/ping", target.url)).send().await.unwrap();
     assert_eq!(ping.text().await.unwrap(), "Ok.\n");
     target.end().await;
 }
@@ -26,10 +26,10 @@ async fn a_query_may_come_in_the_url_or_in_the_body() {
 async fn without_a_password_there_is_only_a_ping() {
     let Some(target) = Target::embedded().await else { return };
     for request in [
-        reqwest::Client::new().post(&target.url).body("SELECT 1"),
-        reqwest::Client::new().post(&target.url).body("SELECT 1").basic_auth("writer", Some("")),
-        reqwest::Client::new().post(&target.url).body("SELECT 1").basic_auth("default", Some("")),
-        reqwest::Client::new().get(format!("{}/?query=SELECT%201", target.url)),
+        crate::plain_http::client().post(&target.url).body("SELECT 1"),
+        crate::plain_http::client().post(&target.url).body("SELECT 1").basic_auth("writer", Some("")),
+        crate::plain_http::client().post(&target.url).body("SELECT 1").basic_auth("default", Some("")),
+        crate::plain_http::client().get(format!("{}/?query=SELECT%201", target.url)),
     ] {
         let response = request.send().await.unwrap();
         assert_eq!(response.status(), 403);
@@ -88,7 +88,7 @@ async fn get_changes_nothing() {
     let Some(target) = Target::embedded().await else { return };
     let (user, password) = target.engine().login(Writer);
     let get = |sql: &str| {
-        let request = reqwest::Client::new().get(format!("{}/?query={}", target.url, sql.replace(' ', "%20")));
+        let request = crate::plain_http::client().get(format!("{}/?query={}", target.url, sql.replace(' ', "%20")));
         request.basic_auth(user, Some(password)).send()
     };
     assert_eq!(get("SELECT 1").await.unwrap().text().await.unwrap(), "1\n");

@@ -11,6 +11,8 @@ mod fence;
 mod http;
 mod limits;
 mod parameters;
+#[path = "../ingest_engine/plain_http.rs"]
+mod plain_http;
 mod process;
 mod results;
 mod target;

@@ -85,7 +85,8 @@ impl Target {
             EngineUser::Writer => &self.writer,
             EngineUser::Reader => &self.reader,
         };
-        let request = reqwest::Client::new().post(format!("{}/?{query}", self.url)).basic_auth(name, Some(password));
+        let request =
+            crate::plain_http::client().post(format!("{}/?{query}", self.url)).basic_auth(name, Some(password));
         request.body(body).send().await.unwrap()
     }
 

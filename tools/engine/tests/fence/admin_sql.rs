@@ -43,7 +43,7 @@ async fn the_engines_own_parser_takes_every_statement() {
             .text("query", "SELECT formatQuery({s:String})")
             .text("param_s", statement.replace('\\', "\\\\").replace('\n', "\\n"));
         let (name, password) = engine.login_writer();
-        let request = reqwest::Client::new().post(engine.url()).basic_auth(name, Some(password)).multipart(form);
+        let request = crate::plain_http::client().post(engine.url()).basic_auth(name, Some(password)).multipart(form);
         let response = request.send().await.unwrap();
         let (status, said) = (response.status(), response.text().await.unwrap());
         assert!(status.is_success() && !said.is_empty(), "{statement}: {said}");

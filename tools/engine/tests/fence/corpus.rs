@@ -225,7 +225,7 @@ const SHORT: u32 = 1;
 const LONG: u32 = 30;
 
 async fn send_all(engine: &TestEngine, attacks: &[Attack]) -> Answers {
-    let client = reqwest::Client::new();
+    let client = crate::plain_http::client();
     let sent = attacks.iter().map(|attack| {
         let client = &client;
         async move { (attack.id.clone(), send(engine, client, attack, SHORT).await) }
@@ -258,7 +258,7 @@ async fn settle(engine: &TestEngine, attacks: &[Attack], first: &Answers, round:
         if !timed_out(&round[&attack.id]) || timed_out(&first[&attack.id]) {
             continue;
         }
-        let again = send(engine, &reqwest::Client::new(), attack, LONG).await;
+        let again = send(engine, &crate::plain_http::client(), attack, LONG).await;
         round.insert(attack.id.clone(), again);
     }
 }

@@ -13,4 +13,7 @@ mod engine;
 #[cfg(test)]
 mod fake;
 #[cfg(test)]
+#[path = "../ingest_engine/plain_http.rs"]
+mod plain_http;
+#[cfg(test)]
 mod proof;
