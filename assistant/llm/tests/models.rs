@@ -367,13 +367,19 @@ fn unverified(text: &str) -> Option<String> {
     words.iter().find(|word| quoted_out.contains(**word)).map(|word| (*word).to_owned())
 }
 
-/// How many drafts the liar is asked for: a quarter of a second each without optimisation. `SIGHTLINE_LIES=1000` asks for a thousand.
-fn lies() -> u32 {
-    std::env::var("SIGHTLINE_LIES").ok().and_then(|number| number.parse().ok()).unwrap_or(120)
+#[test]
+fn no_unverified_number_time_or_name_survives_a_hundred_lies() {
+    lied_to(120);
 }
 
 #[test]
-fn no_unverified_number_time_or_name_survives_a_hundred_lies_or_a_thousand() {
+#[ignore = "takes two minutes: `cargo test -p sightline-llm --test models lies -- --ignored`"]
+fn no_unverified_number_time_or_name_survives_a_thousand_lies() {
+    lied_to(1_000);
+}
+
+/// Asks a liar for so many drafts.
+fn lied_to(drafts_wanted: u32) {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
     let drafts: Arc<std::sync::Mutex<Value>> = Arc::new(std::sync::Mutex::new(json!({})));
     let used = AtomicUsize::new(0);
@@ -393,7 +399,7 @@ fn no_unverified_number_time_or_name_survives_a_hundred_lies_or_a_thousand() {
         (server, line)
     });
     let mut runner = proptest::test_runner::TestRunner::new(ProptestConfig {
-        cases: lies(),
+        cases: drafts_wanted,
         failure_persistence: None,
         ..ProptestConfig::default()
     });
@@ -415,7 +421,7 @@ fn no_unverified_number_time_or_name_survives_a_hundred_lies_or_a_thousand() {
         })
         .unwrap();
     // Else nothing was tried: a liar's sentences without a lie in them may stand.
-    let few = usize::try_from(lies() / 20).unwrap();
+    let few = usize::try_from(drafts_wanted / 20).unwrap();
     assert!(used.load(Ordering::Relaxed) > few, "{} of the answers were the liar's", used.load(Ordering::Relaxed));
     assert_eq!(server.faults(), Vec::<String>::new());
 }
