@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use jiff::Timestamp;
 use sightline_model::{Aggregation, Dim, TimeRange};
 use sightline_policies::RowScope;
-use sightline_query::kept::is_of_kept_steps;
+use sightline_query::kept::{READ_FROM_MS, is_of_kept_steps};
 use sightline_query::{Align, Filter, Held as HeldOutput, KEPT_STEP_MS, Match, Output, Shape, ValidQuery, ValueOp};
 
 use crate::mapping::{
@@ -65,14 +65,11 @@ fn crossed(pairs: &[(String, String)]) -> Option<(Vec<String>, Vec<String>)> {
     is_whole.then(|| (owned(nodes), owned(gpus)))
 }
 
-/// The shortest window that is read by kept steps, milliseconds: what is shorter is read fast enough as it is stored.
-const KEPT_FROM_MS: i64 = 6 * 3600 * 1000;
-
 /// Whether a query asks for nothing that kept steps do not tell: samples combined in a way that is kept, over a window and in steps
 /// that are made of whole kept ones. The text means the same either way; by steps it lets the engine read what it has kept.
 fn by_kept_steps(query: &ValidQuery, table: &MappedTable, window: TimeRange) -> bool {
     use Aggregation::{Avg, Count, Last, Max, Min};
-    let is_long = window.millis() >= KEPT_FROM_MS;
+    let is_long = window.millis() >= READ_FROM_MS;
     let is_kept = match &query.query().shape {
         Shape::Series { step_ms, align: Align::Epoch, aggregation, .. } if is_long => {
             step_ms.is_multiple_of(KEPT_STEP_MS) && matches!(aggregation, Avg | Count | Last | Max | Min)

@@ -6,8 +6,12 @@ use sightline_model::TimeRange;
 /// The steps for which a table of samples may keep ready aggregates, milliseconds: five minutes.
 pub const KEPT_STEP_MS: u64 = 300_000;
 
+/// The shortest window that is read by kept steps, milliseconds: what is shorter is read fast enough as it is stored. Half of what a window
+/// must have to be fitted, so that one that was cut is still long enough.
+pub const READ_FROM_MS: i64 = WORTH_FROM_MS / 2;
+
 /// The shortest window that is worth being fitted to kept steps, milliseconds: twelve hours, of which two kept steps are one and a half
-/// percent. What is shorter is read fast enough as it is stored.
+/// percent.
 const WORTH_FROM_MS: i64 = 12 * 3600 * 1000;
 
 /// Whether a window is long enough to be read by kept steps.

@@ -55,7 +55,7 @@ impl Scope {
             Reading::Steps { .. } => self.range,
             Reading::Whole => {
                 let around = around_kept_steps(self.range);
-                if around.millis() <= HORIZON.as_millis().try_into().unwrap_or(i64::MAX) { around } else { self.range }
+                if i128::from(around.millis()) <= HORIZON.as_millis() { around } else { self.range }
             }
         }
     }

@@ -3,6 +3,10 @@
 #![allow(dead_code, reason = "each test file uses its part")]
 
 pub(crate) mod canary;
+#[path = "../../../../tools/engine/tests/ingest_engine/plain_http.rs"]
+mod plain_http;
+
+pub(crate) use plain_http::client as http;
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
@@ -18,15 +22,6 @@ use sightline_query::catalogue::LabelAliases;
 
 /// The binary under test.
 pub(crate) const SIGHTLINE: &str = env!("CARGO_BIN_EXE_sightline");
-
-/// A client over HTTP. TLS is built without a provider of its cryptography, so that every binary chooses one; this is the product's.
-pub(crate) fn http() -> reqwest::Client {
-    if rustls::crypto::CryptoProvider::get_default().is_none() {
-        // Another test may have been first, with the same one.
-        drop(rustls::crypto::ring::default_provider().install_default());
-    }
-    reqwest::Client::new()
-}
 
 /// A data folder with a living engine in it; both end with this value.
 pub(crate) struct Lab {

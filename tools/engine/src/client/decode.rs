@@ -1,7 +1,7 @@
 //! Rows of `JSONCompactEachRow` as cells, by the kinds the query declares.
 
 use std::cmp::Ordering;
-use std::collections::HashMap;
+use std::collections::HashSet;
 use std::fmt;
 use std::sync::Arc;
 
@@ -63,18 +63,18 @@ fn by_content(left: &Cell, right: &Cell) -> Ordering {
 /// What was read before in the same answer.
 #[derive(Default)]
 struct Seen {
-    texts: HashMap<Arc<str>, (), foldhash::fast::RandomState>,
+    texts: HashSet<Arc<str>, foldhash::fast::RandomState>,
     time: Option<(String, Timestamp)>,
 }
 
 impl Seen {
     fn text(&mut self, text: &str) -> Arc<str> {
-        if let Some((known, ())) = self.texts.get_key_value(text) {
+        if let Some(known) = self.texts.get(text) {
             return Arc::clone(known);
         }
         let new: Arc<str> = Arc::from(text);
         if self.texts.len() < REMEMBERED {
-            self.texts.insert(Arc::clone(&new), ());
+            self.texts.insert(Arc::clone(&new));
         }
         new
     }

@@ -75,7 +75,8 @@ async fn run(front: &Arc<Front>, mut head: RequestHead, id: &str, body: Body) ->
     let permit = place(front).await?;
     let guard = front.running.enter(id, head.user)?;
     if head.user == EngineUser::Reader {
-        // A diagnosis asks many things at once; each with all cores takes half as much of them again as each with its share.
+        // A diagnosis asks many things at once. A query on two threads takes half as much time of the cores again as on one (measured), so
+        // that each does with its share while others run.
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         head.settings.at_most("max_threads", (cores / front.running.number().max(1)).max(1));
     }

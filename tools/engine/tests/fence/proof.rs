@@ -197,6 +197,8 @@ async fn a_database_of_the_first_version_gets_its_canary() {
     native::create_or_update(&writer, &database).await.unwrap();
     assert_eq!(native::version(&writer, &database).await.unwrap(), Some(native::NATIVE_VERSION));
     native::create_or_update(&writer, &database).await.unwrap();
+    let kept = "SELECT name FROM system.projections WHERE database = 'fleet' AND table = 'metrics'";
+    assert_eq!(engine.ask(kept).await, "kept_steps\n");
     assert_eq!(engine.ask(&format!("SELECT tenant FROM fleet.{CANARY_TABLE} FINAL")).await, "sightline-canary\n");
     let client = ClickHouseEngine::new(&engine.reader(), SecondFence::InRequest);
     client.prove_fence(&mapping(), &BTreeSet::new()).await.unwrap();
